@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bump allocation over mapped chunks. Memory goes back to the system only by shrink(): on virtual machines the first
+// touch of a page costs more than most operators.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace trellis::detail {
+
+class Arena {
+ public:
+  struct Mark {
+    uint32_t chunk = 0;
+    size_t offset = 0;
+  };
+
+  Arena() = default;
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  // Uninitialised; alignment a power of two up to 64. Throws Error(memory) with the request and what is reserved.
+  void* allocate(size_t bytes, size_t alignment = 64) {
+    const size_t at = (offset_ + alignment - 1) & ~(alignment - 1);
+    if (at + bytes <= size_) [[likely]] {
+      offset_ = at + bytes;
+      return base_ + at;
+    }
+    return allocate_slow(bytes, alignment);
+  }
+  template <class T>
+  T* array(size_t n) {
+    return static_cast<T*>(allocate(n * sizeof(T), alignof(T) < 16 ? 16 : alignof(T)));
+  }
+
+  Mark mark() const { return {chunk_, offset_}; }
+  void rewind(Mark m);  // frees what was allocated since
+  void rewind() { rewind(Mark{}); }
+  size_t used() const;      // bytes handed out since the last full rewind, alignment included
+  size_t reserved() const;  // bytes mapped
+  void shrink();            // unmaps all but the chunks in use
+
+ private:
+  struct Chunk {
+    char* base;
+    size_t size;
+  };
+  void* allocate_slow(size_t bytes, size_t alignment);
+  void select(uint32_t chunk);
+
+  char* base_ = nullptr;
+  size_t size_ = 0, offset_ = 0;
+  uint32_t chunk_ = 0;
+  std::vector<Chunk> chunks_;
+};
+
+}  // namespace trellis::detail
