@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Names and lists.
+
+1. Nothing a plugin registers is named in a string literal of framework/: the kernel knows roles only.
+2. A plugin's folder, library and manifest carry its id.
+3. Every source of the kernel and every operator's file has a test of its name.
+4. Every source, public header and test is listed in a meson.build: a file that lies about unlisted is never built.
+
+usage: names.py <source root> <folder of built plugins>
+"""
+
+import pathlib
+import re
+import sys
+import tomllib
+
+KINDS = ("ops", "builders", "softmaxes", "initializers", "trainers", "linalg")
+
+
+def registered_names(manifests):
+    """Full ids and bare names of everything the manifests say is provided."""
+    names = set()
+    for manifest in manifests.values():
+        for kind in KINDS:
+            for entry in manifest.get("provides", {}).get(kind, []):
+                full_id = entry.split("@")[0]
+                names |= {full_id, full_id.split(".", 1)[1]}
+    return names
+
+
+def role_table(root):
+    """Words of the file that names the roles: there, and only there, a role may be called like an operator."""
+    return {root / "framework/registry/roles.cpp"}
+
+
+def string_literals(text):
+    text = re.sub(r"//[^\n]*|/\*.*?\*/|^\s*#\s*include[^\n]*", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r'"((?:[^"\\\n]|\\.)*)"', text)
+
+
+def check_kernel_names(root, names):
+    for path in sorted((root / "framework").rglob("*.?pp")):
+        if path in role_table(root):
+            continue
+        for literal in string_literals(path.read_text(encoding="utf-8")):
+            if literal in names:
+                yield f"{path.relative_to(root)}: names '{literal}', which a plugin registers"
+
+
+def check_ids(root, plugin_dir, manifests):
+    for plugin_id, manifest in manifests.items():
+        if manifest["plugin"]["id"] != plugin_id:
+            yield f"{plugin_id}.trellis.toml: says id {manifest['plugin']['id']}"
+        if not (root / "plugins" / plugin_id).is_dir():
+            yield f"{plugin_id}: has no folder plugins/{plugin_id}"
+        for library in manifest["library"]:
+            if library["path"].split(".")[0] != plugin_id or not (plugin_dir / library["path"]).exists():
+                yield f"{plugin_id}.trellis.toml: lists {library['path']}"
+
+
+def check_tests(root):
+    sources = sorted((root / "framework").glob("*/*.cpp")) + sorted((root / "plugins").glob("*/ops/*.cpp"))
+    for path in sources:
+        component = path.relative_to(root).parent
+        if component.name == "ops":
+            component = component.parent
+        test = root / "tests" / component / f"{path.stem}_test.cpp"
+        if not test.exists():
+            yield f"{path.relative_to(root)}: has no test {test.relative_to(root)}"
+
+
+def check_listed(root):
+    folders = {
+        "framework": "*/*.cpp",
+        "plugins": "**/*.cpp",
+        "tests": "**/*_test.cpp",
+        "sdk/include": "**/*.h*",
+        "framework/include": "**/*.hpp",
+    }
+    for top, pattern in folders.items():
+        for path in sorted((root / top).glob(pattern)):
+            words = set()
+            for folder in path.relative_to(root).parents:
+                build = root / folder / "meson.build"
+                if build.exists():
+                    words |= set(re.findall(r"[\w.-]+", build.read_text(encoding="utf-8")))
+            if path.name not in words and path.stem not in words and path.stem.removesuffix("_test") not in words:
+                yield f"{path.relative_to(root)}: is listed in no meson.build"
+
+
+def main(root, plugin_dir):
+    manifests = {}
+    for path in sorted(plugin_dir.glob("*.trellis.toml")):
+        manifests[path.name.removesuffix(".trellis.toml")] = tomllib.loads(path.read_text(encoding="utf-8"))
+    names = registered_names(manifests)
+    faults = [*check_kernel_names(root, names), *check_ids(root, plugin_dir, manifests), *check_tests(root)]
+    faults += check_listed(root)
+    if not names:
+        faults.append("the manifests in the build folder provide nothing")
+    print("\n".join(faults) or f"{len(manifests)} plugins, {len(names)} names")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()))
