@@ -37,9 +37,9 @@ struct RuntimeCore {
   CheckLevel check = CheckLevel::cheap;
   std::function<void(int, std::string_view)> log_sink;
   std::mutex log_mutex;
-  std::atomic<int> log_level{2};
+  std::atomic<int> log_level{3};  // what reaches stderr where there is no sink; a sink gets everything
 
-  void log(int level, std::string_view text);  // [any]
+  void log(int level, std::string_view text);  // [any] never throws
 };
 
 }  // namespace trellis::detail

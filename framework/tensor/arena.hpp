@@ -22,10 +22,10 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Uninitialised; alignment a power of two up to 64. Throws Error(memory) with the request and what is reserved.
+  // Uninitialised, never null; alignment a power of two up to 64. Throws Error(memory) with the request and what is reserved.
   void* allocate(size_t bytes, size_t alignment = 64) {
     const size_t at = (offset_ + alignment - 1) & ~(alignment - 1);
-    if (at + bytes <= size_) [[likely]] {
+    if (bytes < size_ - at) [[likely]] {  // chunks are whole pages: at <= size_
       offset_ = at + bytes;
       return base_ + at;
     }
@@ -33,7 +33,9 @@ class Arena {
   }
   template <class T>
   T* array(size_t n) {
-    return static_cast<T*>(allocate(n * sizeof(T), alignof(T) < 16 ? 16 : alignof(T)));
+    size_t bytes;
+    if (__builtin_mul_overflow(n, sizeof(T), &bytes)) bytes = SIZE_MAX;
+    return static_cast<T*>(allocate(bytes, alignof(T) < 16 ? 16 : alignof(T)));
   }
 
   Mark mark() const { return {chunk_, offset_}; }
@@ -41,14 +43,16 @@ class Arena {
   void rewind() { rewind(Mark{}); }
   size_t used() const;      // bytes handed out since the last full rewind, alignment included
   size_t reserved() const;  // bytes mapped
-  void shrink();            // unmaps all but the chunks in use
+  void shrink();            // unmaps the chunks that hold nothing; their marks become invalid
 
  private:
   struct Chunk {
     char* base;
     size_t size;
+    size_t used;  // when it was left for a later one
   };
   void* allocate_slow(size_t bytes, size_t alignment);
+  void enter(uint32_t chunk);
   void select(uint32_t chunk);
 
   char* base_ = nullptr;
