@@ -14,11 +14,13 @@
 
 #include <trellis/model.hpp>
 
+#include "model/mapped.hpp"
 #include "tensor/arena.hpp"
 
 namespace trellis::detail {
 
 struct ModelRoot;
+class NormSum;  // model/norm.hpp
 
 struct ParamRecord {
   uint32_t uid = 0;         // process-wide, never reused, never 0: the identity of shared storage in batching keys
@@ -41,21 +43,21 @@ struct ParamRecord {
 class SparseRows {
  public:
   explicit SparseRows(const ParamRecord& record);
-  ~SparseRows();
-  char* row(uint32_t r);                       // zeroed at its first touch since clear()
-  const char* find(uint32_t r) const;          // null when not touched
+  // Zeroed at its first touch since clear(). Valid until the next call: rows move as their number grows.
+  char* row(uint32_t r);
+  const char* find(uint32_t r) const;  // null when not touched
   const std::vector<uint32_t>& touched() const { return touched_; }
-  const char* data() const { return data_; }   // touched().size() rows, one after another, in order of touch
-  char* data() { return data_; }
-  void clear();                                // costs the touched rows
+  const char* data() const { return data_.data(); }  // touched().size() rows, one after another, in order of touch
+  char* data() { return data_.data(); }
+  uint64_t elements() const { return touched_.size() * row_elements_; }
+  void clear();  // costs the touched rows
 
  private:
-  void grow();
-  uint64_t row_bytes_ = 0;
-  uint32_t rows_ = 0;
-  uint32_t* slot_ = nullptr;                   // slot_[r] - 1 is the position in data_; mapped lazily
-  char* data_ = nullptr;
-  uint64_t capacity_ = 0;                      // rows
+  uint32_t* slots() const { return reinterpret_cast<uint32_t*>(slots_.data()); }
+  uint64_t row_elements_, row_bytes_;
+  uint32_t rows_;
+  Mapped slots_;  // slots()[r] - 1 is the position of row r in data_
+  Mapped data_;
   std::vector<uint32_t> touched_;
 };
 
@@ -73,17 +75,24 @@ namespace trellis {
 struct GradientBlock::Impl {
   explicit Impl(detail::ModelRoot& r) : root(&r) {}
   detail::ModelRoot* root;
+  std::shared_ptr<detail::ModelRoot> keep;  // null in the model's own block
   detail::Arena memory;
   std::vector<detail::GradSlot> slots;  // by ParamRecord::index; grows when parameters are added later
 
-  // Memory to ADD the dense gradient to; zeroed since the last clear(). Marks the slot touched.
+  // Memory to ADD the dense gradient to: zero at the first call since clear(). Marks the slot touched.
   char* dense(const detail::ParamRecord& r);
   detail::SparseRows& sparse(const detail::ParamRecord& r);
+  // dense(); tables: with the gradients of single rows moved into it.
+  char* fold(const detail::ParamRecord& r);
+  // Tables not used whole: a copy of the gradient, laid out like the table. The block stays as it is.
+  char* spread(const detail::ParamRecord& r);
   detail::GradSlot& slot(const detail::ParamRecord& r) {
     if (r.index >= slots.size()) slots.resize(r.index + 1);
     return slots[r.index];
   }
   void clear(const detail::ParamRecord& r);
+  // Adds the gradient of one parameter to a norm; tables used both whole and by rows are folded. False: NaN or Inf.
+  bool add_norm(const detail::ParamRecord& r, detail::NormSum& norm);
 };
 
 }  // namespace trellis
@@ -103,6 +112,15 @@ struct ModelRoot : std::enable_shared_from_this<ModelRoot> {
   std::unique_ptr<Counters> counters;
   ModelRoot();
   ~ModelRoot();
+
+  const ParamRecord* find(const std::string& full_name) const;  // null: none
+  // A handle's pointer: it keeps the whole model alive.
+  std::shared_ptr<ParamRecord> handle(uint32_t index) {
+    return {shared_from_this(), records[index].get()};
+  }
 };
+
+// A host-owned view for callbacks on memory laid out like the parameter.
+trl_tensor tensor_like(const ParamRecord& r, char* data);
 
 }  // namespace trellis::detail

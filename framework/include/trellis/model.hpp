@@ -47,7 +47,9 @@ class TRELLIS_API Parameter {
   DType dtype() const;
   const std::string& name() const;          // full name, "/encoder/w"
   TensorView value() const;
-  TensorView gradient() const;              // of the model's own block; zero where none was accumulated
+  // Of the model's own block; zero where none was accumulated; writing to it adds to the next update. Of a table that
+  // was not used whole: a copy as large as the table (row_gradient() costs one row).
+  TensorView gradient() const;
   void set_value(std::span<const float> v); // throws Error(shape) when the count differs
   void set_value(std::span<const double> v);
   void zero();                              // values and gradient
@@ -117,7 +119,7 @@ class TRELLIS_API Model {
   uint64_t trainable_element_count() const;
 
   void reset_gradient();                                  // of this subtree, in the model's own block
-  double gradient_norm() const;                           // L2 over trainable ones; cannot overflow
+  double gradient_norm() const;                           // L2 over trainable ones; cannot overflow; NaN: one is NaN or Inf
   double value_norm() const;
   const Runtime& runtime() const;
   DType dtype() const;
