@@ -41,10 +41,13 @@ class TRELLIS_API Expr {
   double scalar() const;        // value().as_scalar()
   TensorView gradient() const;  // of the last backward; throws Error(state) before one
   Graph graph() const;          // a second handle on the graph
+  // Entry i of the first axis, without that axis; negative counts from the end. Throws Error(range).
+  Expr operator[](int64_t i) const;
 
   detail::GraphImpl& impl() const;  // checks that the expression is alive
   uint32_t id() const { return id_; }
   bool alive() const noexcept;
+  bool empty() const noexcept { return slot_ == nullptr; }  // belongs to no graph
 
  private:
   friend class detail::GraphImpl;

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Expressions with operators. Each one asks the registry for the operator that has the role (add,
+// matmul, ...), so they work with whatever plugin provides it: Error(plugin) naming the role when
+// none does. Named functions come typed and documented from the schemas of the plugins, in
+// trellis/ops/*.hpp.
+//
+// Shapes broadcast: missing trailing dimensions count as 1, sizes and batch sizes are equal or 1.
+// Operands from two graphs throw Error(state).
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <trellis/graph.hpp>
+
+namespace trellis {
+
+TRELLIS_API Expr operator+(const Expr& x, const Expr& y);
+TRELLIS_API Expr operator-(const Expr& x, const Expr& y);
+// The matrix product; element-wise where x or y is a scalar (rank 0).
+TRELLIS_API Expr operator*(const Expr& x, const Expr& y);
+TRELLIS_API Expr operator/(const Expr& x, const Expr& y);  // element-wise
+TRELLIS_API Expr operator-(const Expr& x);
+
+// A number scales or shifts every element. Different numbers do not hinder batching.
+TRELLIS_API Expr operator+(const Expr& x, double a);
+TRELLIS_API Expr operator-(const Expr& x, double a);
+TRELLIS_API Expr operator*(const Expr& x, double a);
+TRELLIS_API Expr operator/(const Expr& x, double a);
+TRELLIS_API Expr operator+(double a, const Expr& x);
+TRELLIS_API Expr operator-(double a, const Expr& x);
+TRELLIS_API Expr operator*(double a, const Expr& x);
+TRELLIS_API Expr operator/(double a, const Expr& x);
+
+inline Expr& operator+=(Expr& x, const Expr& y) { return x = x + y; }
+inline Expr& operator-=(Expr& x, const Expr& y) { return x = x - y; }
+inline Expr& operator*=(Expr& x, double a) { return x = x * a; }
+inline Expr& operator/=(Expr& x, double a) { return x = x / a; }
+
+// Functions that need no header of a plugin.
+namespace roles {
+
+TRELLIS_API Expr mul(const Expr& x, const Expr& y);  // element-wise
+// Over all elements of each example, or over the given axes (which are removed).
+TRELLIS_API Expr sum(const Expr& x, std::span<const int64_t> axes = {});
+TRELLIS_API Expr sum_batches(const Expr& x);  // batch 1
+TRELLIS_API Expr concat(std::span<const Expr> xs,
+                        uint32_t axis = 0);  // throws Error(argument) for none
+inline Expr concat(std::initializer_list<Expr> xs, uint32_t axis = 0) {
+  return concat(std::span<const Expr>(xs.begin(), xs.size()), axis);
+}
+// Entries start .. end - 1 of an axis.
+TRELLIS_API Expr slice(const Expr& x, uint32_t start, uint32_t end, uint32_t axis = 0);
+// The same elements in order; the batch size of `dim` is not looked at.
+TRELLIS_API Expr reshape(const Expr& x, const Dim& dim);
+// In train mode zeroes elements with probability p and scales the others by 1 / (1 - p); p in [0,
+// 1].
+TRELLIS_API Expr dropout(const Expr& x, double p);
+
+}  // namespace roles
+}  // namespace trellis
