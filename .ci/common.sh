@@ -8,9 +8,9 @@ install_packages() {
   fi
   local need package missing=()
   for need in "$@"; do
-    while read -r package; do
+    for package in $(awk -v need="$need" '$1 == need { print $2 }' packages.txt); do
       [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
-    done < <(awk -v need="$need" '$1 == need { print $2 }' packages.txt)
+    done
   done
   [ ${#missing[@]} -gt 0 ] || return 0
   echo "installing ${missing[*]}"
