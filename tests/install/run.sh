@@ -13,6 +13,7 @@ libdir=$(pkg-config --variable=libdir trellis)
 unset TRELLIS_PLUGIN_PATH
 export XDG_DATA_HOME=$work/empty XDG_CONFIG_HOME=$work/empty
 passed=0 failed=0
+warnings='-Wall -Wextra -Wpedantic -Werror'
 
 check() {
   local name=$1
@@ -30,12 +31,12 @@ one_export() {
   [ "$(nm --dynamic --defined-only "$1" | awk '{ print $3 }')" = trl_plugin_entry_v1 ]
 }
 
-# shellcheck disable=SC2046
+# shellcheck disable=SC2046,SC2086
 by_pkg_config() {
   local cc=$1 cxx=$2
-  "$cxx" -std=c++20 -Wall -Wextra -Wpedantic -Werror "$source/consumer.cpp" -o consumer $(pkg-config --cflags --libs trellis) &&
+  "$cxx" -std=c++20 $warnings "$source/consumer.cpp" -o consumer $(pkg-config --cflags --libs trellis) &&
     LD_LIBRARY_PATH=$libdir ./consumer &&
-    "$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror -shared "$source/minimal.c" -o minimal.so $(pkg-config --cflags --libs trellis-sdk) &&
+    "$cc" -std=c11 $warnings -shared "$source/minimal.c" -o minimal.so $(pkg-config --cflags --libs trellis-sdk) &&
     one_export minimal.so
 }
 
