@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -98,6 +100,29 @@ class IdsAttr {
   int64_t small_[32];
   std::unique_ptr<int64_t[]> large_;
   std::vector<uint32_t> offsets_;
+};
+
+// Inputs of an operator that takes some by name and then any number.
+class JoinedInputs {
+ public:
+  JoinedInputs(std::initializer_list<Expr> first, std::span<const Expr> rest)
+      : count_(first.size() + rest.size()) {
+    Expr* to = small_;
+    if (count_ > std::size(small_)) {
+      large_.resize(count_);
+      to = large_.data();
+    }
+    for (const Expr& e : first) *to++ = e;
+    for (const Expr& e : rest) *to++ = e;
+  }
+  operator std::span<const Expr>() const {
+    return {large_.empty() ? small_ : large_.data(), count_};
+  }
+
+ private:
+  size_t count_;
+  Expr small_[16];
+  std::vector<Expr> large_;
 };
 
 }  // namespace detail
