@@ -27,7 +27,8 @@ std::string_view view(const trl_str& s) { return {s.p, s.n}; }
 trl_status refuse(const trl_mm_args& x, const char* who, trl_status status,
                   const std::string& fact) {
   const std::string text = fmt::format("[{}] {}", who, fact);
-  return x.call->host->fail(x.call, status, {text.data(), text.size()});
+  if (x.call != nullptr) x.call->host->fail(x.call, status, {text.data(), text.size()});
+  return status;
 }
 
 // Leading dimension `ld` of a rows x cols matrix.
