@@ -74,6 +74,11 @@ struct KernelEntry {
   explicit operator bool() const { return plugin != nullptr; }
 };
 
+struct UpdateEntry {
+  trl_update_desc desc{};
+  const PluginRecord* plugin = nullptr;
+};
+
 struct OpEntry {
   uint32_t handle = 0;                 // index + 1
   std::string id, name;                // "core.tanh", "tanh"
@@ -118,7 +123,8 @@ struct TrainerEntry {
   std::vector<AttrSpec> attrs;
   std::vector<trl_slot_spec> slots;
   std::vector<std::string> aliases;
-  trl_update_desc f32{}, f64{};        // update == NULL: none
+  trl_update_desc f32{}, f64{};        // the best CPU update of each; update == NULL: none
+  std::vector<UpdateEntry> all_updates;
   const PluginRecord* plugin = nullptr;
   int lr_attr = -1;                    // index of "lr", -1: none
 };
@@ -138,7 +144,8 @@ class TRELLIS_API Registry {
   // stable.
   PluginRecord& add(PluginRecord record, const trl_plugin& table);
   void remove_last(const PluginRecord& record);  // undoes the newest add (its init failed)
-  // Settles a conflict: "core.add" or "role:add" is served by plugin `plugin_id`. Before add().
+  // Settles a conflict: "core.add" (an id of any kind), "role:add" or "role:initializer" (the default one) is served by
+  // plugin `plugin_id`. Before add().
   void set_override(std::string target, std::string plugin_id);
 
   // By full id, alias, or bare name (core's, else the only provider's; several: Error(argument) listing them). Null:
@@ -168,7 +175,15 @@ class TRELLIS_API Registry {
   const OpEntry& op_by_name_id(uint32_t id) const;  // one load when it was resolved before; thread-safe
 
  private:
-  struct Names;
+  struct Names;  // look-up tables, made anew by every change of the vectors below
+  struct Undo;   // what the newest add changed
+  void index();
+  static void choose_kernels(OpEntry& op);
+  static void choose_updates(TrainerEntry& trainer);
+  std::string loaded() const;
+  template <class Index>
+  const auto& find(const Index& index, std::string_view kind, std::string_view name) const;
+
   std::vector<std::unique_ptr<PluginRecord>> plugins_;
   std::vector<std::unique_ptr<OpEntry>> ops_;
   std::vector<std::unique_ptr<BuilderEntry>> builders_;
@@ -177,6 +192,8 @@ class TRELLIS_API Registry {
   std::vector<std::unique_ptr<TrainerEntry>> trainers_;
   std::vector<std::unique_ptr<LinalgEntry>> linalgs_;
   std::unique_ptr<Names> names_;
+  std::unique_ptr<Undo> undo_;
+  std::map<std::string, std::string, std::less<>> overrides_;
 };
 
 namespace detail {
@@ -194,7 +211,7 @@ class BoundAttrs {
   // PER_BATCH and VALUE attributes: number of batch elements the values were given for; 1 may be repeated, 0: no such
   // attribute or all defaults.
   uint32_t batch() const { return batch_; }
-  // Replaces one number (a schedule, an override); same checks.
+  // Replaces one value (a schedule, an override); same checks. Not for PER_BATCH and VALUE attributes.
   void set(std::string_view who, std::span<const AttrSpec> specs, std::string_view key, const AttrValue& v);
 
  private:

@@ -15,8 +15,9 @@
 
 namespace trellis {
 
-// One value of any attribute type. Integers convert to float attributes; a single number serves a list attribute, and a
-// flat list of n numbers serves a per-batch attribute with one value per batch element.
+// One value of any attribute type. Integers convert to float attributes; a single number serves a list attribute. For
+// per-batch attributes a flat list of n numbers is one value for each of n batch elements where the attribute takes one
+// value each, and one list for every batch element where it takes lists; a single number serves every batch element.
 class AttrValue {
  public:
   using Ragged = std::vector<std::vector<int64_t>>;  // per-batch lists of ids, one list per batch element
@@ -25,7 +26,7 @@ class AttrValue {
   AttrValue(int v) : v_(static_cast<int64_t>(v)) {}
   AttrValue(unsigned v) : v_(static_cast<int64_t>(v)) {}
   AttrValue(int64_t v) : v_(v) {}
-  AttrValue(uint64_t v) : v_(static_cast<int64_t>(v)) {}
+  TRELLIS_API AttrValue(uint64_t v);  // throws Error(argument) from 2^63 on
   AttrValue(double v) : v_(v) {}
   AttrValue(const char* v) : v_(std::string(v)) {}
   AttrValue(std::string_view v) : v_(std::string(v)) {}
