@@ -2,13 +2,16 @@
 //
 // The nodes of one graph.
 //
-//  1 A value is one output of one node: a record of 32 bytes, append-only, so order of ids is topological. A node with k
+//  1 A value is one output of one node: a record of 32 bytes, append-only, so order of ids is
+//  topological. A node with k
 //    outputs (hidden ones included) is k consecutive values; its id is that of the first.
-//  2 A class is an interned (dtype, shape with batch, identity of shared storage). Every parameter has its own class.
-//  3 A pattern is an interned (operator, attributes, per-batch size, classes of the inputs). It carries everything shape
-//    inference and the batching key say, so a repeated pattern costs one predicted comparison or one look-up. Patterns
-//    survive clear(); they are bounded, and flushed only there.
-//  4 Per-batch attributes, ids of look-ups and addresses of random streams are the payload of a node: in neither pattern
+//  2 A class is an interned (dtype, shape with batch, identity of shared storage). Every parameter
+//  has its own class. 3 A pattern is an interned (operator, attributes, per-batch size, classes of
+//  the inputs). It carries everything shape
+//    inference and the batching key say, so a repeated pattern costs one predicted comparison or
+//    one look-up. Patterns survive clear(); they are bounded, and flushed only there.
+//  4 Per-batch attributes, ids of look-ups and addresses of random streams are the payload of a
+//  node: in neither pattern
 //    nor key.
 // Execution is the engine's business (exec/); this folder only tells it what happened.
 #pragma once
@@ -20,11 +23,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <vector>
-
 #include <trellis/graph.hpp>
 #include <trellis/model.hpp>
+#include <type_traits>
+#include <vector>
 
 #include "model/records.hpp"
 #include "registry/registry.hpp"
@@ -33,17 +35,17 @@
 
 namespace trellis::detail {
 
-// Why expressions can outlive their graph: they point to a slot that is recycled but never freed, and whose stamp only
-// grows.
+// Why expressions can outlive their graph: they point to a slot that is recycled but never freed,
+// and whose stamp only grows.
 struct GraphSlot {
   GraphImpl* impl = nullptr;
   uint32_t stamp = 1;
 };
 
 enum class Kind : uint8_t {
-  op,          // a kernel call
-  view,        // the same memory as an input
-  copy_view,   // a view whose examples are not contiguous: the host copies rows
+  op,         // a kernel call
+  view,       // the same memory as an input
+  copy_view,  // a view whose examples are not contiguous: the host copies rows
   input,
   input_pointer,
   constant,
@@ -79,8 +81,8 @@ static_assert(sizeof(Value) == 32);
 struct ClassInfo {
   Dim dim;
   DType dtype = DType::f32;
-  uint32_t shape = 0;   // interned (dtype, sizes without batch)
-  uint32_t shared = 0;  // identity of shared storage; 0: none
+  uint32_t shape = 0;                // interned (dtype, sizes without batch)
+  uint32_t shared = 0;               // identity of shared storage; 0: none
   uint64_t elements = 0, bytes = 0;  // of one example; with the batch
 };
 
@@ -89,52 +91,55 @@ struct Frame {
   trl_fwd_args forward{};
   trl_bwd_args backward{};
   std::vector<trl_tensor> tensors;  // in, out, d_out, d_in
+  std::vector<trl_attr> attrs;      // operators with per-batch attributes: patched at each call
   trl_tensor *in = nullptr, *out = nullptr, *d_out = nullptr, *d_in = nullptr;
+  void* self = nullptr;  // of the plugin that provides the kernel
 };
 
 // What nodes that may run together have in common.
 struct KeyInfo {
-  uint32_t pattern = 0;           // the first one seen
-  bool flat = false;              // element-wise: runs of elements, whatever the shapes
-  bool mergeable = false;         // false: every node is its own group
-  bool defer = false;             // has a shared input whose gradient may wait
-  std::vector<Merge> merge;       // by input
-  std::unique_ptr<Frame> frame;   // made at the first merged call
+  uint32_t pattern = 0;          // the first one seen
+  bool flat = false;             // element-wise: runs of elements, whatever the shapes
+  bool mergeable = false;        // false: every node is its own group
+  bool defer = false;            // has a shared input whose gradient may wait
+  std::vector<Merge> merge;      // by input
+  std::unique_ptr<Frame> frame;  // made at the first merged call
 };
 
 struct Pattern {
   // the question
   const OpEntry* op = nullptr;
   uint32_t attr = 0, attr_batch = 0, n_in = 0;
-  uint32_t in_cls[4] = {};        // more than 4: offset in in_cls[0] into the class pool
-  uint32_t next = 0;              // prediction: what followed this pattern last time
+  uint32_t in_cls[4] = {};  // more than 4: offset in in_cls[0] into the class pool
+  uint32_t next = 0;        // prediction: what followed this pattern last time
   // the answer
   uint32_t key = 0, batch = 1;
   uint16_t n_out = 1, n_visible = 1;
   Kind kind = Kind::op;
   bool needs_payload = false, all_inputs_grad = true, any_grad = true;
-  uint8_t gain_ns = 4;            // what merging this node saves, roughly
-  DType dtype = DType::f32;       // of the kernel
-  uint32_t out_cls = 0;           // offset of n_out classes in the out-class pool; leaves: the class itself
-  uint32_t first_cls = 0;         // class of output 0
-  uint32_t out_bytes = 0;         // of all outputs together when small enough to matter; see value_bytes
+  uint8_t gain_ns = 4;       // what merging this node saves, roughly
+  DType dtype = DType::f32;  // of the kernel
+  uint32_t out_cls = 0;  // offset of n_out classes in the out-class pool; leaves: the class itself
+  uint32_t first_cls = 0;  // class of output 0
+  uint32_t out_bytes = 0;  // of all outputs together when small enough to matter; see value_bytes
   int32_t view_of = -1;
-  uint64_t view_offset = 0;       // elements, per example
+  uint64_t view_offset = 0;  // elements, per example
   const trl_kernel_desc* kernel = nullptr;
   void* state = nullptr;
-  Frame* frame = nullptr;         // made at the first execution
+  Frame* frame = nullptr;  // made at the first execution
 };
 
-// Per-batch attributes of a node, or the ids of a look-up, or what a leaf refers to. Lives in the leaf arena.
+// Per-batch attributes of a node, or the ids of a look-up, or what a leaf refers to. Lives in the
+// leaf arena.
 struct Payload {
-  uint32_t stream = 0;                 // of a stochastic node: part of its random address, never reused
-  uint32_t n_attrs = 0;                // per-batch attributes, in the order of their specs
+  uint32_t stream = 0;   // of a stochastic node: part of its random address, never reused
+  uint32_t n_attrs = 0;  // per-batch attributes, in the order of their specs
   trl_attr* attrs = nullptr;
-  const uint32_t* ids = nullptr;       // look-ups
+  const uint32_t* ids = nullptr;  // look-ups
   uint32_t n_ids = 0;
-  const void* pointer = nullptr;       // input_pointer
+  const void* pointer = nullptr;  // input_pointer
   DType pointer_dtype = DType::f32;
-  ParamRecord* record = nullptr;       // parameters, tables, look-ups
+  ParamRecord* record = nullptr;  // parameters, tables, look-ups
 };
 
 // What the graph tells its engine (exec/).
@@ -145,7 +150,7 @@ class Engine {
   virtual void added(uint32_t node) = 0;  // immediate mode only
 };
 
-// Memory for records: grows by doubling, never shrinks, never constructs.
+// Memory for records: grows by doubling (new memory is zero), never shrinks, never constructs.
 template <class T>
 class Pool {
  public:
@@ -158,7 +163,8 @@ class Pool {
   uint32_t size() const { return size_; }
   T* data() { return data_; }
   void resize(uint32_t n) {
-    if (n > capacity_) [[unlikely]] grow(n);
+    if (n > capacity_) [[unlikely]]
+      grow(n);
     size_ = n;
   }
   T* extend(uint32_t n) {
@@ -176,6 +182,8 @@ class Pool {
     void* p = std::realloc(data_, c * sizeof(T));
     if (!p) fail(ErrorKind::memory, "[graph] out of memory for " + std::to_string(c) + " records");
     data_ = static_cast<T*>(p);
+    // Zero, so that a stamp never matches by accident.
+    std::memset(static_cast<void*>(data_ + capacity_), 0, (c - capacity_) * sizeof(T));
     capacity_ = static_cast<uint32_t>(c);
   }
   T* data_ = nullptr;
@@ -188,38 +196,57 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   ~GraphImpl();
 
   // ---- building
-  // Attributes in the order of op.attrs, defaults filled in; PER_BATCH and VALUE ones as (count, values, offsets), where
-  // offsets NULL means one value each. Returns the id of the first output; outputs follow. Throws, and adds nothing.
-  uint32_t apply(const OpEntry& op, std::span<const uint32_t> in, std::span<const trl_attr> attrs) {
-    if (attrs.empty() && op.attrs.empty() && !op.stochastic) return append(op, 0, 0, in, 0);
-    return apply_with_attrs(op, in, attrs);
+  // The value that stands for an absent optional input.
+  static constexpr uint32_t kAbsent = 0;
+
+  // Attributes in the order of op.attrs, defaults filled in; PER_BATCH and VALUE ones as (count,
+  // values, offsets), where offsets NULL means one value each and count 0 the default. attr_batch:
+  // how many batch elements ragged lists were given for; 0: as many as the inputs have. Returns the
+  // id of the first output; outputs follow. Throws, and adds nothing.
+  uint32_t apply(const OpEntry& op, std::span<const uint32_t> in, std::span<const trl_attr> attrs,
+                 uint32_t attr_batch = 0) {
+    if (op.attrs.empty() && !op.stochastic && attrs.empty()) return append(op, 0, 0, in, 0);
+    return apply_with_attrs(op, in, attrs, attr_batch);
   }
-  uint32_t apply(const OpEntry& op, std::span<const uint32_t> in, const Attrs& attrs);  // by name, checked
+  uint32_t apply(const OpEntry& op, std::span<const uint32_t> in,
+                 const Attrs& attrs);  // by name, checked
   uint32_t constant(const Dim& dim, DType dtype, double value);
   uint32_t input(const Dim& dim, DType dtype, const void* values, DType values_dtype);
   uint32_t input_pointer(const Dim& dim, const void* values, DType values_dtype);
-  uint32_t sparse_input(const Dim& dim, std::span<const uint64_t> ids, std::span<const double> values, double dflt);
+  uint32_t sparse_input(const Dim& dim, std::span<const uint64_t> ids,
+                        std::span<const double> values, double dflt);
   uint32_t parameter(ParamRecord& r, bool constant);  // also whole tables
-  uint32_t lookup(ParamRecord& r, std::span<const uint32_t> ids, bool constant, bool by_pointer = false);
+  uint32_t lookup(ParamRecord& r, std::span<const uint32_t> ids, bool constant,
+                  bool by_pointer = false);
 
   void clear(const uint64_t* serial);
   void set_mode(Mode mode);
   // Drops the values from `n` on; their expressions become stale.
   void truncate(uint32_t n);
+  struct Mark {
+    uint32_t values = 1, payloads = 1, inputs = 0;
+    Arena::Mark leaves;
+  };
+  Mark mark() const {
+    return {values_.size(), payloads_.size(), input_pool_.size(), leaf_arena_.mark()};
+  }
+  void revert(const Mark& m);  // truncate, and give the memory of the leaves back
 
   // ---- expressions
   Expr expr(uint32_t id) { return Expr(slot_, id, stamp_of(id)); }
   uint32_t id_of(const Expr& e) const {  // throws Error(state): stale, empty, or of another graph
-    if (e.slot_ == slot_ && e.stamp_ == slot_->stamp) [[likely]] return e.id_;
+    if (e.slot_ == slot_ && e.stamp_ == slot_->stamp) [[likely]]
+      return e.id_;
     return id_slow(e);
   }
+  uint32_t id_or_absent(const Expr& e) const { return e.slot_ ? id_of(e) : kAbsent; }
   bool alive(const Expr& e) const noexcept;
   static GraphImpl& of(const Expr& e);  // throws Error(state)
   trl_expr to_c(uint32_t id) const;
-  uint32_t from_c(trl_expr e) const;    // throws Error(state)
+  uint32_t from_c(trl_expr e) const;  // throws Error(state)
 
   // ---- reading
-  uint32_t size() const { return values_.size(); }
+  uint32_t size() const { return values_.size(); }  // ids are 1 .. size() - 1
   const Value& value(uint32_t id) const { return values_[id]; }
   Value& value(uint32_t id) { return values_[id]; }
   Pattern& pattern(uint32_t i) { return *patterns_[i]; }
@@ -228,7 +255,9 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   const ClassInfo& cls_of(uint32_t id) const { return classes_[values_[id].cls]; }
   KeyInfo& key(uint32_t k) { return *keys_[k]; }
   uint32_t key_count() const { return static_cast<uint32_t>(keys_.size()); }
-  uint32_t node_of(uint32_t id) const { return values_[id].flags & kSecondary ? values_[id].in[0] : id; }
+  uint32_t node_of(uint32_t id) const {
+    return values_[id].flags & kSecondary ? values_[id].in[0] : id;
+  }
   std::span<const uint32_t> inputs(uint32_t node) const {
     const Value& v = values_[node];
     const uint32_t n = patterns_[v.pattern]->n_in;
@@ -236,21 +265,32 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   }
   Payload& payload(uint32_t node) { return *payloads_[values_[node].payload]; }
   std::span<const trl_attr> attrs(uint32_t attr_id) const { return attr_sets_[attr_id].attrs; }
-  uint32_t out_class(const Pattern& p, uint32_t o) const { return o == 0 ? p.first_cls : out_cls_pool_[p.out_cls + o]; }
+  uint32_t out_class(const Pattern& p, uint32_t o) const {
+    return o == 0 ? p.first_cls : out_cls_pool_[p.out_cls + o];
+  }
   const GraphOptions& options() const { return options_; }
   const Runtime& runtime() const { return *runtime_; }
   RuntimeCore& core() const { return *core_; }
   uint64_t serial() const { return serial_; }
   Call& call() { return call_; }
   Arena& scratch() { return scratch_; }
-  Arena& leaf_memory() { return leaf_arena_; }
+  const Arena& leaf_memory() const { return leaf_arena_; }
+  void shrink();  // gives unused memory back; only when empty
   GradientBlock::Impl& gradients(const ParamRecord& r);
+  const uint32_t* input_classes(const Pattern& p) const {
+    return p.n_in <= 4 ? p.in_cls : &in_cls_pool_[p.in_cls[0]];
+  }
+  Frame& new_frame() {  // lives as long as the patterns
+    frames_.push_back(std::make_unique<Frame>());
+    return *frames_.back();
+  }
   uint32_t nodes() const { return nodes_; }
   uint64_t infer_calls() const { return infer_calls_; }
 
-  std::string shapes(uint32_t node) const;    // "{3,4} {4}x2"
-  std::string describe(uint32_t id) const;    // node #3 = core.tanh(#2) {4}x2
-  std::string context(uint32_t node, const char* phase) const;  // "; ops-core 0.1.0, node #3, forward, inputs {..}"
+  std::string shapes(uint32_t node) const;  // "{3,4} {4}x2"
+  std::string describe(uint32_t id) const;  // node #3 = core.tanh(#2) {4}x2
+  std::string context(
+      uint32_t node, const char* phase) const;  // "; ops-core 0.1.0, node #3, forward, inputs {..}"
 
   // Pointers to the data of each value; parallel to the values.
   Pool<char*> data_;
@@ -271,43 +311,54 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   };
 
   // The hot path: predict, compare, append.
-  uint32_t append(const OpEntry& op, uint32_t attr, uint32_t attr_batch, std::span<const uint32_t> in,
-                  uint32_t payload) {
+  uint32_t append(const OpEntry& op, uint32_t attr, uint32_t attr_batch,
+                  std::span<const uint32_t> in, uint32_t payload) {
     Pattern* p = patterns_[patterns_[last_pattern_]->next].get();
     uint32_t index = patterns_[last_pattern_]->next;
     if (!matches(*p, op, attr, attr_batch, in)) [[unlikely]] {
       index = find_pattern(op, attr, attr_batch, in);
-      patterns_[last_pattern_]->next = index;
+      if (options_.memo) patterns_[last_pattern_]->next = index;
       p = patterns_[index].get();
     }
-    if (p->kind == Kind::op && !p->kernel) [[unlikely]] return expand(op, attr, in, payload);
+    if (p->kind == Kind::op && !p->kernel) [[unlikely]]
+      return expand(op, attr, in, payload);
     last_pattern_ = index;
     return append_values(*p, index, in, payload);
   }
   bool matches(const Pattern& p, const OpEntry& op, uint32_t attr, uint32_t attr_batch,
                std::span<const uint32_t> in) const {
-    if (p.op != &op || p.attr != attr || p.attr_batch != attr_batch || p.n_in != in.size()) return false;
-    const uint32_t* c = p.n_in <= 4 ? p.in_cls : &in_cls_pool_[p.in_cls[0]];
+    if (p.op != &op || p.attr != attr || p.attr_batch != attr_batch || p.n_in != in.size())
+      return false;
+    const uint32_t* c = input_classes(p);
     for (size_t i = 0; i < in.size(); ++i)
       if (values_[in[i]].cls != c[i]) return false;
     return true;
   }
-  uint32_t append_values(const Pattern& p, uint32_t index, std::span<const uint32_t> in, uint32_t payload);
+  uint32_t append_values(const Pattern& p, uint32_t index, std::span<const uint32_t> in,
+                         uint32_t payload);
   uint32_t append_leaf(Kind kind, uint32_t cls, uint32_t payload, char* data, bool needs_grad);
-  uint32_t apply_with_attrs(const OpEntry& op, std::span<const uint32_t> in, std::span<const trl_attr> attrs);
+  uint32_t apply_with_attrs(const OpEntry& op, std::span<const uint32_t> in,
+                            std::span<const trl_attr> attrs, uint32_t attr_batch);
   uint32_t expand(const OpEntry& op, uint32_t attr, std::span<const uint32_t> in, uint32_t payload);
-  uint32_t find_pattern(const OpEntry& op, uint32_t attr, uint32_t attr_batch, std::span<const uint32_t> in);
-  uint32_t make_pattern(const OpEntry& op, uint32_t attr, uint32_t attr_batch, std::span<const uint32_t> in,
-                        uint64_t hash);
+  void infer(Pattern& p, std::span<const uint32_t> in, std::vector<trl_dim>& out,
+             std::vector<uint16_t>& out_dtype, bool* stops_gradient);
+  void choose_view(Pattern& p, std::span<const uint32_t> in, const Dim& out, DType out_dtype);
+  void make_key(Pattern& p, uint32_t index, std::span<const uint32_t> in, std::span<const Dim> out);
+  [[noreturn]] void refuse(const OpEntry& op, std::span<const uint32_t> in, ErrorKind kind,
+                           const std::string& text);
+  uint32_t find_pattern(const OpEntry& op, uint32_t attr, uint32_t attr_batch,
+                        std::span<const uint32_t> in);
+  uint32_t make_pattern(const OpEntry& op, uint32_t attr, uint32_t attr_batch,
+                        std::span<const uint32_t> in, uint64_t hash);
   uint32_t leaf_pattern(Kind kind, uint32_t cls);
   uint32_t intern_class(const Dim& dim, DType dtype, uint32_t shared);
   uint32_t intern_shape(const Dim& dim, DType dtype);
   uint32_t intern_attrs(const OpEntry& op, std::span<const trl_attr> attrs);
   uint32_t intern_key(const std::string& bytes, uint32_t pattern);
-  uint32_t make_payload(const OpEntry& op, std::span<const uint32_t> in, std::span<const trl_attr> attrs,
-                        uint32_t* attr_batch);
-  void check_ids(const OpEntry& op, uint32_t spec, std::span<const uint32_t> in, std::span<const trl_attr> attrs,
-                 const trl_attr& a) const;
+  uint32_t make_payload(const OpEntry& op, std::span<const uint32_t> in,
+                        std::span<const trl_attr> attrs, uint32_t* attr_batch);
+  void check_ids(const OpEntry& op, const AttrSpec& spec, std::span<const uint32_t> in,
+                 std::span<const trl_attr> attrs, const trl_attr& a, uint32_t batch) const;
   Payload& new_payload(uint32_t* index);
   void flush_tables();
   uint32_t stamp_of(uint32_t id) const;
@@ -332,15 +383,15 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   std::vector<std::unique_ptr<KeyInfo>> keys_;      // 0: never merged
   std::vector<ClassInfo> classes_;
   std::vector<Dim> shapes_;
-  std::vector<AttrSet> attr_sets_;                  // 0: no attributes
+  std::vector<AttrSet> attr_sets_;  // 0: no attributes
   Pool<uint32_t> in_cls_pool_, out_cls_pool_;
   std::vector<std::unique_ptr<Frame>> frames_;
-  struct Tables;                                    // hash tables over the above
+  struct Tables;  // hash tables over the above
   std::unique_ptr<Tables> tables_;
 
-  std::vector<ParamSlot> params_;                   // open addressing by uid
+  std::vector<ParamSlot> params_;  // open addressing by uid
   uint32_t n_params_ = 0;
-  std::vector<std::shared_ptr<ModelRoot>> held_;    // models whose parameters are in use
+  std::vector<std::shared_ptr<ModelRoot>> held_;  // models whose parameters are in use
   Arena leaf_arena_, scratch_;
   Call call_;
 };

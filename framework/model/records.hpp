@@ -2,17 +2,16 @@
 //
 // The storage behind Model, Parameter and GradientBlock, as graph, exec and train use it.
 //
-// Threads: values are immutable while any graph reads them; an update takes root.mutex once. Each worker adds to its own
-// GradientBlock.
+// Threads: values are immutable while any graph reads them; an update takes root.mutex once. Each
+// worker adds to its own GradientBlock.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
-
 #include <trellis/model.hpp>
+#include <vector>
 
 #include "model/mapped.hpp"
 #include "tensor/arena.hpp"
@@ -23,15 +22,16 @@ struct ModelRoot;
 class NormSum;  // model/norm.hpp
 
 struct ParamRecord {
-  uint32_t uid = 0;         // process-wide, never reused, never 0: the identity of shared storage in batching keys
-  uint32_t index = 0;       // in root.records
-  std::string name;         // full
-  Dim dim;                  // tables: row dim with rows appended
+  uint32_t uid =
+      0;  // process-wide, never reused, never 0: the identity of shared storage in batching keys
+  uint32_t index = 0;  // in root.records
+  std::string name;    // full
+  Dim dim;             // tables: row dim with rows appended
   DType dtype = DType::f32;
-  char* value = nullptr;    // packed, 64-byte aligned, never moves
+  char* value = nullptr;  // packed, 64-byte aligned, never moves
   bool trainable = true;
   bool lookup = false;
-  uint32_t rows = 0;        // tables
+  uint32_t rows = 0;  // tables
   uint64_t row_elements = 0;
   ModelRoot* root = nullptr;
   std::weak_ptr<ModelRoot> owner;
@@ -43,11 +43,14 @@ struct ParamRecord {
 class SparseRows {
  public:
   explicit SparseRows(const ParamRecord& record);
-  // Zeroed at its first touch since clear(). Valid until the next call: rows move as their number grows.
+  // Zeroed at its first touch since clear(). Valid until the next call: rows move as their number
+  // grows.
   char* row(uint32_t r);
   const char* find(uint32_t r) const;  // null when not touched
   const std::vector<uint32_t>& touched() const { return touched_; }
-  const char* data() const { return data_.data(); }  // touched().size() rows, one after another, in order of touch
+  const char* data() const {
+    return data_.data();
+  }  // touched().size() rows, one after another, in order of touch
   char* data() { return data_.data(); }
   uint64_t elements() const { return touched_.size() * row_elements_; }
   void clear();  // costs the touched rows
@@ -77,21 +80,25 @@ struct GradientBlock::Impl {
   detail::ModelRoot* root;
   std::shared_ptr<detail::ModelRoot> keep;  // null in the model's own block
   detail::Arena memory;
-  std::vector<detail::GradSlot> slots;  // by ParamRecord::index; grows when parameters are added later
+  std::vector<detail::GradSlot>
+      slots;  // by ParamRecord::index; grows when parameters are added later
 
-  // Memory to ADD the dense gradient to: zero at the first call since clear(). Marks the slot touched.
+  // Memory to ADD the dense gradient to: zero at the first call since clear(). Marks the slot
+  // touched.
   char* dense(const detail::ParamRecord& r);
   detail::SparseRows& sparse(const detail::ParamRecord& r);
   // dense(); tables: with the gradients of single rows moved into it.
   char* fold(const detail::ParamRecord& r);
-  // Tables not used whole: a copy of the gradient, laid out like the table. The block stays as it is.
+  // Tables not used whole: a copy of the gradient, laid out like the table. The block stays as it
+  // is.
   char* spread(const detail::ParamRecord& r);
   detail::GradSlot& slot(const detail::ParamRecord& r) {
     if (r.index >= slots.size()) slots.resize(r.index + 1);
     return slots[r.index];
   }
   void clear(const detail::ParamRecord& r);
-  // Adds the gradient of one parameter to a norm; tables used both whole and by rows are folded. False: NaN or Inf.
+  // Adds the gradient of one parameter to a norm; tables used both whole and by rows are folded.
+  // False: NaN or Inf.
   bool add_norm(const detail::ParamRecord& r, detail::NormSum& norm);
 };
 
@@ -107,7 +114,8 @@ struct ModelRoot : std::enable_shared_from_this<ModelRoot> {
   std::vector<std::shared_ptr<ParamRecord>> records;  // all, in order of creation
   GradientBlock gradients;
   std::mutex mutex;
-  // name counters of every node of the tree: parameters and tables share one, sub-models have their own
+  // name counters of every node of the tree: parameters and tables share one, sub-models have their
+  // own
   struct Counters;
   std::unique_ptr<Counters> counters;
   ModelRoot();

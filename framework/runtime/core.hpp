@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a runtime owns, seen from every folder. The parts are known here by name only (they live to the right of
-// runtime/); host/ puts them together and takes them apart.
+// What a runtime owns, seen from every folder. The parts are known here by name only (they live to
+// the right of runtime/); host/ puts them together and takes them apart.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,6 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
-
 #include <trellis/error.hpp>
 
 namespace trellis {
@@ -22,7 +21,8 @@ namespace trellis::detail {
 class LinalgDispatch;  // linalg/dispatch.hpp
 class PluginLoader;    // plugin/loader.hpp
 
-// How closely plugins are watched. full: outputs pre-filled with NaN patterns, guard bytes around every buffer.
+// How closely plugins are watched. full: outputs pre-filled with NaN patterns, guard bytes around
+// every buffer.
 enum class CheckLevel : uint8_t { off, cheap, full };
 
 struct RuntimeCore {
@@ -37,7 +37,8 @@ struct RuntimeCore {
   CheckLevel check = CheckLevel::cheap;
   std::function<void(int, std::string_view)> log_sink;
   std::mutex log_mutex;
-  std::atomic<int> log_level{3};  // what reaches stderr where there is no sink; a sink gets everything
+  std::atomic<int> log_level{
+      3};  // what reaches stderr where there is no sink; a sink gets everything
 
   void log(int level, std::string_view text);  // [any] never throws
 };

@@ -8,19 +8,20 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <trellis/api.hpp>
 #include <variant>
 #include <vector>
 
-#include <trellis/api.hpp>
-
 namespace trellis {
 
-// One value of any attribute type. Integers convert to float attributes; a single number serves a list attribute. For
-// per-batch attributes a flat list of n numbers is one value for each of n batch elements where the attribute takes one
-// value each, and one list for every batch element where it takes lists; a single number serves every batch element.
+// One value of any attribute type. Integers convert to float attributes; a single number serves a
+// list attribute. For per-batch attributes a flat list of n numbers is one value for each of n
+// batch elements where the attribute takes one value each, and one list for every batch element
+// where it takes lists; a single number serves every batch element.
 class AttrValue {
  public:
-  using Ragged = std::vector<std::vector<int64_t>>;  // per-batch lists of ids, one list per batch element
+  using Ragged =
+      std::vector<std::vector<int64_t>>;  // per-batch lists of ids, one list per batch element
 
   AttrValue(bool v) : v_(v) {}
   AttrValue(int v) : v_(static_cast<int64_t>(v)) {}
@@ -36,7 +37,8 @@ class AttrValue {
   AttrValue(std::initializer_list<int> v) : v_(std::vector<int64_t>(v.begin(), v.end())) {}
   AttrValue(Ragged v) : v_(std::move(v)) {}
 
-  using Variant = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, Ragged>;
+  using Variant = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
+                               std::vector<double>, Ragged>;
   const Variant& get() const { return v_; }
 
  private:

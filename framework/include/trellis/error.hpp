@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one error type. Texts have the form "[who] fact: given (needed)"; who is the operator, plugin or function as the
-// user typed it, shapes are printed as {3,4}x8 (x8: batch of 8).
+// The one error type. Texts have the form "[who] fact: given (needed)"; who is the operator, plugin
+// or function as the user typed it, shapes are printed as {3,4}x8 (x8: batch of 8).
 #pragma once
 
 #include <stdexcept>
 #include <string>
-
 #include <trellis/api.hpp>
 
 namespace trellis {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A graph holds the nodes of one computation: cheap to make, made anew (or cleared) for every example, confined to one
-// thread. Nothing is computed until a value is asked for; then nodes that may run together are batched.
+// A graph holds the nodes of one computation: cheap to make, made anew (or cleared) for every
+// example, confined to one thread. Nothing is computed until a value is asked for; then nodes that
+// may run together are batched.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
-
 #include <trellis/attrs.hpp>
 #include <trellis/runtime.hpp>
 #include <trellis/tensor.hpp>
+#include <vector>
 
 namespace trellis {
 
@@ -29,19 +29,21 @@ class GraphImpl;
 struct GraphSlot;
 }  // namespace detail
 
-// One output of one node. A handle of 16 bytes; using it after its graph was cleared, reverted past it or destroyed
-// throws Error(state) "expression from an older graph".
+// One output of one node. A handle of 16 bytes; using it after its graph was cleared, reverted past
+// it or destroyed throws Error(state) "expression from an older graph".
 class TRELLIS_API Expr {
  public:
   Expr() = default;  // belongs to no graph; using it throws
 
   const Dim& dim() const;
   DType dtype() const;
-  TensorView value() const;     // computes what is needed; valid until the graph is cleared or reverted
-  double scalar() const;        // value().as_scalar()
+  TensorView value()
+      const;              // computes what is needed; valid until the graph is cleared or reverted
+  double scalar() const;  // value().as_scalar()
   TensorView gradient() const;  // of the last backward; throws Error(state) before one
   Graph graph() const;          // a second handle on the graph
-  // Entry i of the first axis, without that axis; negative counts from the end. Throws Error(range).
+  // Entry i of the first axis, without that axis; negative counts from the end. Throws
+  // Error(range).
   Expr operator[](int64_t i) const;
 
   detail::GraphImpl& impl() const;  // checks that the expression is alive
@@ -51,7 +53,8 @@ class TRELLIS_API Expr {
 
  private:
   friend class detail::GraphImpl;
-  Expr(detail::GraphSlot* slot, uint32_t id, uint32_t stamp) : slot_(slot), id_(id), stamp_(stamp) {}
+  Expr(detail::GraphSlot* slot, uint32_t id, uint32_t stamp)
+      : slot_(slot), id_(id), stamp_(stamp) {}
   detail::GraphSlot* slot_ = nullptr;
   uint32_t id_ = 0, stamp_ = 0;
 };
@@ -59,21 +62,22 @@ class TRELLIS_API Expr {
 enum class Mode { train, infer };
 
 struct GraphOptions {
-  Mode mode = Mode::train;        // dropout and other stochastic operators act in train mode
-  DType dtype = DType::f32;       // of inputs and constants that name none
-  bool batching = true;           // false: the sequential oracle
-  bool immediate = false;         // compute every node when it is made
-  bool check_validity = false;    // throw Error(numeric) at the first NaN or Inf, naming the node
-  bool memo = true;               // false: run every shape inference again (for tests)
-  // Part of the address of random masks. Unset: taken from the runtime's counter. In data-parallel training give it, so
-  // that masks do not depend on threads.
+  Mode mode = Mode::train;      // dropout and other stochastic operators act in train mode
+  DType dtype = DType::f32;     // of inputs and constants that name none
+  bool batching = true;         // false: the sequential oracle
+  bool immediate = false;       // compute every node when it is made
+  bool check_validity = false;  // throw Error(numeric) at the first NaN or Inf, naming the node
+  bool memo = true;             // false: run every shape inference again (for tests)
+  // Part of the address of random masks. Unset: taken from the runtime's counter. In data-parallel
+  // training give it, so that masks do not depend on threads.
   std::optional<uint64_t> serial;
   GradientBlock* gradients = nullptr;  // where parameter gradients go; null: the model's own block
 };
 
 // Counts of the work done since the last clear().
 struct GraphStats {
-  uint64_t nodes = 0, groups = 0, forward_calls = 0, backward_calls = 0, infer_calls = 0, gathers = 0;
+  uint64_t nodes = 0, groups = 0, forward_calls = 0, backward_calls = 0, infer_calls = 0,
+           gathers = 0;
   uint64_t forward_bytes = 0, backward_bytes = 0, reserved_bytes = 0;
 };
 
@@ -83,7 +87,8 @@ class TRELLIS_API Graph {
   explicit Graph(const Runtime& runtime, const GraphOptions& options = {});
   explicit Graph(std::shared_ptr<detail::GraphImpl> impl) : impl_(std::move(impl)) {}
 
-  // Forgets all nodes and keeps the memory; every expression becomes stale. New serial for random masks.
+  // Forgets all nodes and keeps the memory; every expression becomes stale. New serial for random
+  // masks.
   void clear();
   void clear(uint64_t serial);
   void set_mode(Mode mode);  // only when empty; throws Error(state)
@@ -93,10 +98,12 @@ class TRELLIS_API Graph {
   Expr input(const Dim& dim, std::span<const float> values);
   Expr input(const Dim& dim, std::span<const double> values);
   Expr input(const TensorView& values);  // any dtype
-  // Re-read at every forward(): build once, run again with new numbers. The memory must outlive the graph's nodes.
+  // Re-read at every forward(): build once, run again with new numbers. The memory must outlive the
+  // graph's nodes.
   Expr input_pointer(const Dim& dim, const float* values);
   Expr input_pointer(const Dim& dim, const double* values);
-  // default_value everywhere, values[i] at flat index ids[i] (batch outermost). Throws on counts and ranges.
+  // default_value everywhere, values[i] at flat index ids[i] (batch outermost). Throws on counts
+  // and ranges.
   Expr sparse_input(const Dim& dim, std::span<const uint64_t> ids, std::span<const double> values,
                     double default_value = 0);
   Expr one_hot(uint32_t size, std::span<const uint32_t> ids);  // {size} x ids.size()
@@ -110,38 +117,42 @@ class TRELLIS_API Graph {
   // Ids re-read at every forward().
   Expr lookup_pointer(const LookupParameter& table, const uint32_t* ids, uint32_t count = 1);
   Expr const_lookup(const LookupParameter& table, std::span<const uint32_t> ids);
-  Expr table(const LookupParameter& table);  // the whole table: row shape with the number of rows appended
+  Expr table(
+      const LookupParameter& table);  // the whole table: row shape with the number of rows appended
   Expr const_table(const LookupParameter& table);
 
-  // Applies an operator by name ("core.tanh", "tanh", an alias). Returns its visible outputs. A refused node is not
-  // added and the graph is usable.
-  std::vector<Expr> apply(std::string_view op, std::span<const Expr> inputs, const Attrs& attrs = {});
-  Expr apply1(std::string_view op, std::initializer_list<Expr> inputs, const Attrs& attrs = {});  // first output
+  // Applies an operator by name ("core.tanh", "tanh", an alias). Returns its visible outputs. A
+  // refused node is not added and the graph is usable.
+  std::vector<Expr> apply(std::string_view op, std::span<const Expr> inputs,
+                          const Attrs& attrs = {});
+  Expr apply1(std::string_view op, std::initializer_list<Expr> inputs,
+              const Attrs& attrs = {});  // first output
 
   // Evaluation. Values already computed are kept.
   TensorView value(const Expr& e);
-  TensorView forward(const Expr& e);                // forgets values first, then computes what e needs
+  TensorView forward(const Expr& e);  // forgets values first, then computes what e needs
   std::vector<TensorView> forward(std::span<const Expr> es);
-  TensorView incremental_forward(const Expr& e);    // = value()
-  void forward_all();                               // every node not yet computed
-  void invalidate();                                // forgets all values; the next value() computes again
-  void invalidate(const Expr& from);                // forgets the values of this node and later ones
+  TensorView incremental_forward(const Expr& e);  // = value()
+  void forward_all();                             // every node not yet computed
+  void invalidate();                  // forgets all values; the next value() computes again
+  void invalidate(const Expr& from);  // forgets the values of this node and later ones
 
-  // Gradients of a scalar (one element, batch 1; else Error(shape) with the hint `sum_batches`). Gradients of
-  // parameters accumulate over calls and graphs until the trainer's update or Model::reset_gradient. full: also nodes
-  // that no parameter depends on.
+  // Gradients of a scalar (one element, batch 1; else Error(shape) with the hint `sum_batches`).
+  // Gradients of parameters accumulate over calls and graphs until the trainer's update or
+  // Model::reset_gradient. full: also nodes that no parameter depends on.
   void backward(const Expr& loss, bool full = false);
   TensorView gradient(const Expr& e);  // of the last backward
 
-  // A stack of marks for beam search. checkpoint() computes all nodes made so far; revert() drops the nodes made since
-  // and their memory; their expressions become stale. revert() without a checkpoint throws Error(state).
+  // A stack of marks for beam search. checkpoint() computes all nodes made so far; revert() drops
+  // the nodes made since and their memory; their expressions become stale. revert() without a
+  // checkpoint throws Error(state).
   void checkpoint();
   void revert();
 
-  size_t size() const;      // nodes
+  size_t size() const;  // nodes
   uint64_t serial() const;
   GraphStats stats() const;
-  void shrink();            // gives unused memory back to the system; only when empty
+  void shrink();  // gives unused memory back to the system; only when empty
   void dot(std::ostream& out, bool memory = false) const;  // Graphviz; memory adds bytes a node
   // One block a node: text, value, gradient, or with nan_check only whether they are finite.
   void dump(std::ostream& out, bool values = true, bool gradients = false, bool nan_check = false);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A model is a tree of named parameters and lookup tables, kept apart from graphs. Values lie in contiguous blocks, so an
-// update is one streaming pass; gradients of tables are stored for touched rows only.
+// A model is a tree of named parameters and lookup tables, kept apart from graphs. Values lie in
+// contiguous blocks, so an update is one streaming pass; gradients of tables are stored for touched
+// rows only.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
-
 #include <trellis/attrs.hpp>
 #include <trellis/runtime.hpp>
 #include <trellis/tensor.hpp>
+#include <vector>
 
 namespace trellis {
 
@@ -23,8 +23,8 @@ struct ModelRoot;
 struct ParamRecord;
 }  // namespace detail
 
-// How a new parameter is filled: an initializer's id ("core.normal", "normal") with attributes, values, or (default) the
-// initializer that a loaded plugin declares as the default one.
+// How a new parameter is filled: an initializer's id ("core.normal", "normal") with attributes,
+// values, or (default) the initializer that a loaded plugin declares as the default one.
 struct Init {
   std::string id;
   Attrs attrs;
@@ -45,21 +45,22 @@ class TRELLIS_API Parameter {
   Parameter() = default;
   const Dim& dim() const;
   DType dtype() const;
-  const std::string& name() const;          // full name, "/encoder/w"
+  const std::string& name() const;  // full name, "/encoder/w"
   TensorView value() const;
-  // Of the model's own block; zero where none was accumulated; writing to it adds to the next update. Of a table that
-  // was not used whole: a copy as large as the table (row_gradient() costs one row).
+  // Of the model's own block; zero where none was accumulated; writing to it adds to the next
+  // update. Of a table that was not used whole: a copy as large as the table (row_gradient() costs
+  // one row).
   TensorView gradient() const;
-  void set_value(std::span<const float> v); // throws Error(shape) when the count differs
+  void set_value(std::span<const float> v);  // throws Error(shape) when the count differs
   void set_value(std::span<const double> v);
-  void zero();                              // values and gradient
+  void zero();  // values and gradient
   void clip(double lo, double hi);
   void scale(double s);
   void scale_gradient(double s);
-  void set_trainable(bool on);              // false: updates skip it, clipping ignores it
+  void set_trainable(bool on);  // false: updates skip it, clipping ignores it
   bool trainable() const;
   bool valid() const { return record_ != nullptr; }
-  detail::ParamRecord& record() const;      // throws Error(state) for a default-made handle
+  detail::ParamRecord& record() const;  // throws Error(state) for a default-made handle
   explicit Parameter(std::shared_ptr<detail::ParamRecord> r) : record_(std::move(r)) {}
 
  protected:
@@ -70,16 +71,18 @@ class TRELLIS_API LookupParameter : public Parameter {
  public:
   LookupParameter() = default;
   uint32_t rows() const;
-  Dim row_dim() const;                      // dim() is row_dim() with rows() appended
-  TensorView row(uint32_t i) const;         // throws Error(range)
+  Dim row_dim() const;               // dim() is row_dim() with rows() appended
+  TensorView row(uint32_t i) const;  // throws Error(range)
   void set_row(uint32_t i, std::span<const float> v);
-  std::span<const uint32_t> touched_rows() const;  // rows with a gradient in the model's own block, in order of touch
-  TensorView row_gradient(uint32_t i) const;       // empty view when the row was not touched
+  std::span<const uint32_t> touched_rows()
+      const;  // rows with a gradient in the model's own block, in order of touch
+  TensorView row_gradient(uint32_t i) const;  // empty view when the row was not touched
   explicit LookupParameter(std::shared_ptr<detail::ParamRecord> r) : Parameter(std::move(r)) {}
 };
 
-// Gradients of one worker: dense ones as large as the model, sparse ones as large as the touched rows. A model has one
-// of its own; data-parallel workers make one each and add them in a fixed order.
+// Gradients of one worker: dense ones as large as the model, sparse ones as large as the touched
+// rows. A model has one of its own; data-parallel workers make one each and add them in a fixed
+// order.
 class TRELLIS_API GradientBlock {
  public:
   explicit GradientBlock(const Model& model);
@@ -102,28 +105,31 @@ class TRELLIS_API Model {
  public:
   explicit Model(const Runtime& runtime, DType dtype = DType::f32);
 
-  // Child "<name>". The second child (or parameter) of one name becomes name_1, the third name_2. Names: [A-Za-z0-9.-]
-  // and '_' inside, not empty; else Error(argument).
+  // Child "<name>". The second child (or parameter) of one name becomes name_1, the third name_2.
+  // Names: [A-Za-z0-9.-] and '_' inside, not empty; else Error(argument).
   Model sub(std::string_view name);
   // dim must have batch 1 (Error(shape)).
   Parameter add_parameter(std::string_view name, const Dim& dim, const Init& init = {});
-  LookupParameter add_lookup(std::string_view name, uint32_t rows, const Dim& row_dim, const Init& init = {});
+  LookupParameter add_lookup(std::string_view name, uint32_t rows, const Dim& row_dim,
+                             const Init& init = {});
 
-  const std::string& name() const;                        // "/" for the root, "/encoder/" for a child
-  std::vector<Parameter> parameters() const;              // this subtree, in order of creation; tables not included
+  const std::string& name() const;  // "/" for the root, "/encoder/" for a child
+  std::vector<Parameter> parameters()
+      const;  // this subtree, in order of creation; tables not included
   std::vector<LookupParameter> lookups() const;
-  Parameter parameter(std::string_view full_or_relative_name) const;       // throws Error(argument) with suggestions
+  Parameter parameter(
+      std::string_view full_or_relative_name) const;  // throws Error(argument) with suggestions
   LookupParameter lookup(std::string_view full_or_relative_name) const;
-  uint64_t size() const;                                  // parameters and tables in this subtree
-  uint64_t element_count() const;                         // numbers in this subtree
+  uint64_t size() const;           // parameters and tables in this subtree
+  uint64_t element_count() const;  // numbers in this subtree
   uint64_t trainable_element_count() const;
 
-  void reset_gradient();                                  // of this subtree, in the model's own block
-  double gradient_norm() const;                           // L2 over trainable ones; cannot overflow; NaN: one is NaN or Inf
+  void reset_gradient();         // of this subtree, in the model's own block
+  double gradient_norm() const;  // L2 over trainable ones; cannot overflow; NaN: one is NaN or Inf
   double value_norm() const;
   const Runtime& runtime() const;
   DType dtype() const;
-  GradientBlock& gradients() const;                       // the model's own block
+  GradientBlock& gradients() const;  // the model's own block
   detail::ModelRoot& root() const { return *root_; }
   const std::string& path() const { return *path_; }
 

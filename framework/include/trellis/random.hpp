@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counter-based random numbers (Philox-4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2,
-// 3", SC 2011). A stream is addressed, never advanced by somebody else, so results depend on neither order nor threads.
+// Counter-based random numbers (Philox-4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random
+// numbers: as easy as 1, 2, 3", SC 2011). A stream is addressed, never advanced by somebody else,
+// so results depend on neither order nor threads.
 #pragma once
 
 #include <cstdint>
-
 #include <trellis/api.hpp>
 
 struct trl_stream;
@@ -18,9 +18,9 @@ class TRELLIS_API RandomEngine {
   explicit RandomEngine(uint64_t seed, uint64_t stream = 0);
   uint32_t next_u32();
   uint64_t next_u64();
-  double uniform();                 // [0, 1), 53 bits
-  double normal();                  // mean 0, deviation 1
-  uint64_t below(uint64_t n);       // [0, n), unbiased; throws Error(argument) for n == 0
+  double uniform();            // [0, 1), 53 bits
+  double normal();             // mean 0, deviation 1
+  uint64_t below(uint64_t n);  // [0, n), unbiased; throws Error(argument) for n == 0
   // Position, so that a run can be resumed: pass both to restore().
   uint64_t position() const { return counter_; }
   void restore(uint64_t position);

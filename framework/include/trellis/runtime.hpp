@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A runtime is a registry, the plugins loaded into it, and a seed. There is no global state: two runtimes with different
-// plugins may live in one process, and everything else (Model, Graph, Trainer) is made from one.
+// A runtime is a registry, the plugins loaded into it, and a seed. There is no global state: two
+// runtimes with different plugins may live in one process, and everything else (Model, Graph,
+// Trainer) is made from one.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
-
 #include <trellis/api.hpp>
 #include <trellis/error.hpp>
+#include <vector>
 
 namespace trellis {
 
@@ -23,15 +23,18 @@ struct RuntimeCore;
 }
 
 struct RuntimeOptions {
-  // What to load. An experiment file (trellis.toml) names exactly the plugins; `plugins` adds ids, "id@version-range" or
-  // paths of manifests. Both empty: every plugin of the install place (the shipped ones).
+  // What to load. An experiment file (trellis.toml) names exactly the plugins; `plugins` adds ids,
+  // "id@version-range" or paths of manifests. Both empty: every plugin of the install place (the
+  // shipped ones).
   std::filesystem::path plugins_file;
   std::vector<std::string> plugins;
   bool no_plugins = false;  // load nothing at all
-  // Where to look, before ./.trellis/plugins, $TRELLIS_PLUGIN_PATH, the user's store and the install place.
+  // Where to look, before ./.trellis/plugins, $TRELLIS_PLUGIN_PATH, the user's store and the
+  // install place.
   std::vector<std::filesystem::path> search;
   uint64_t seed = 1;
-  // Messages of the host and of plugins; level 0 trace .. 4 error. Default: warnings and errors to stderr.
+  // Messages of the host and of plugins; level 0 trace .. 4 error. Default: warnings and errors to
+  // stderr.
   std::function<void(int level, std::string_view text)> log;
 };
 
@@ -43,7 +46,8 @@ class TRELLIS_API Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  const Registry& registry() const;  // what is loaded: registry.hpp of the framework; see also plugin.hpp
+  const Registry& registry()
+      const;  // what is loaded: registry.hpp of the framework; see also plugin.hpp
   uint64_t seed() const;
   void set_seed(uint64_t seed);  // for graphs and parameters made from now on
   detail::RuntimeCore& core() const { return *core_; }

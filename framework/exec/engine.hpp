@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Computes the values and gradients of one graph.
+//
+//  1 compute() looks only at nodes that are needed and not yet computed, and runs them as one
+//  segment: either straight
+//    (in order of ids, where merging would not pay) or in groups of nodes with equal batching keys.
+//  2 A group's outputs are contiguous, and all groups of one key are adjacent in the order they run
+//  (a region), so the
+//    next group mostly reads them in place, and the gradient of a shared weight sees one matrix.
+//  3 backward() walks segments, and groups within them, in reverse. Gradients mirror regions. The
+//  gradient of a shared
+//    weight is deferred: one call per weight over all its small groups, after the walk.
+// Memory of values and gradients comes from two arenas that are rewound, never freed, between
+// examples.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph_impl.hpp"
+
+namespace trellis::detail {
+
+class ExecEngine final : public Engine {
+ public:
+  explicit ExecEngine(GraphImpl& graph);
+  ~ExecEngine() override;
+
+  void cleared() override;
+  void added(uint32_t node) override;
+
+  void compute(std::span<const uint32_t> targets);
+  void compute_all();
+  void invalidate(uint32_t from);  // 1: everything
+  void backward(uint32_t loss, bool full);
+  TensorView value(uint32_t id);     // computed
+  TensorView gradient(uint32_t id);  // throws Error(state/range)
+  bool has_gradient() const { return loss_ != 0; }
+  bool gradient_known(uint32_t id) const {
+    return loss_ != 0 && id <= loss_ && grad_[id] != nullptr;
+  }
+  void checkpoint();
+  void revert();
+  void shrink();
+
+  GraphStats stats() const;
+
+ private:
+  // Outputs of one key in one segment: data and, after backward, gradient at the same offsets.
+  struct Region {
+    char* data;
+    char* grad;
+    uint64_t bytes;
+    uint32_t segment;
+    uint32_t used;  // stamp of the backward that needs it
+  };
+  struct Group {
+    uint32_t key, first, count, batch;  // nodes order_[first ..]; batch: sum
+    uint32_t slots;                     // of its inputs, when merged
+    uint64_t elements;                  // flat groups
+  };
+  struct Segment {
+    uint32_t straight;
+    uint32_t first, count;    // straight: nodes in order_; else groups
+    uint32_t order, regions;  // where its part of order_ and regions_ starts
+  };
+  // One input of a merged call.
+  struct Slot {
+    char* data;
+    uint32_t mode;  // SlotMode
+    uint32_t reserved;
+  };
+  enum SlotMode : uint32_t { kDirect, kGathered, kOne };
+  struct Deferred {
+    uint32_t key, first, count;  // nodes in order_
+    uint32_t next;
+  };
+  struct Check {
+    GraphImpl::Mark mark;
+    Arena::Mark forward;
+    uint32_t order, groups, segments, regions, slots;
+    bool dirty;  // values were invalidated since
+  };
+
+  // plan.cpp
+  uint32_t collect(std::span<const uint32_t> targets);
+  bool worth_batching(uint32_t n, uint64_t gain) const;
+  void run_straight(uint32_t n);
+  void run_batched(uint32_t n);
+  bool resolve(uint32_t node);  // views and pointers: no call; false: needs a call
+  uint64_t visible_bytes(uint32_t node, uint32_t output) const;
+  void begin_run();
+
+  // forward.cpp
+  Frame& frame_of(Pattern& p);
+  Frame& frame_of(KeyInfo& k);
+  void lay_out(Frame& f, const Pattern& p);
+  void patch_payload(Frame& f, const Pattern& p, std::span<const uint32_t> nodes, uint32_t batch);
+  void run_node(uint32_t node);
+  void run_group(Group& g);
+  void call_forward(Frame& f, const Pattern& p, uint32_t node);
+  void call_checked(Frame& f, const Pattern& p, uint32_t node);
+  void run_lookup(std::span<const uint32_t> nodes);
+  void copy_rows(uint32_t node, bool backward);
+  void check_valid(std::span<const uint32_t> nodes);
+  bool contiguous(std::span<const uint32_t> nodes, uint32_t input, const Pool<char*>& at) const;
+  char* gather(std::span<const uint32_t> nodes, uint32_t input, bool repeat, Arena& into);
+  [[noreturn]] void failed(trl_status st, const Pattern& p, uint32_t node, const char* phase);
+
+  // backward.cpp
+  void reach(uint32_t loss, bool full);
+  void place_gradients(uint32_t loss);
+  bool wants(uint32_t id) const { return reach_[id] & 1; }
+  void backward_node(uint32_t position);  // in order_
+  void backward_group(const Group& g);
+  void backward_lookup(std::span<const uint32_t> nodes, uint32_t segment);
+  void defer(uint32_t key, uint32_t first, uint32_t count);
+  void run_deferred();
+  void run_deferred(uint32_t key, std::span<const uint32_t> nodes);
+  void call_backward(Frame& f, const Pattern& p, uint32_t node);
+  void scatter(std::span<const uint32_t> nodes, uint32_t input, const char* from, bool repeat);
+  void forget_gradients();
+
+  std::span<const uint32_t> nodes_of(const Group& g) const { return {&order_[g.first], g.count}; }
+  uint32_t input(uint32_t node, uint32_t i) const { return g_.inputs(node)[i]; }
+  bool infer_mode() const { return g_.options().mode == Mode::infer; }
+  uint32_t call_flags(bool merged) const {
+    return (infer_mode() ? uint32_t(TRL_CALL_NO_BACKWARD) : uint32_t(TRL_CALL_TRAIN)) |
+           (merged ? uint32_t(TRL_CALL_MERGED) : 0u);
+  }
+
+  GraphImpl& g_;
+  Arena forward_, backward_, tmp_;
+
+  Pool<uint32_t> order_;  // nodes in the order they ran
+  Pool<Group> groups_;
+  Pool<Slot> slots_;
+  Pool<Region> regions_;
+  std::vector<Segment> segments_;
+  std::vector<Check> checks_;
+  Pool<uint32_t> region_;    // by value: where its data lies
+  uint32_t first_open_ = 1;  // nodes below are computed
+
+  // of one run, kept for their memory
+  Pool<uint32_t> todo_, mark_, local_, height_, indegree_, lkey_, users_at_, users_, by_height_,
+      fill_, stack_;
+  struct KeyState {
+    uint32_t key, node, count, head, tail, region, n_out;
+    uint64_t used;
+  };
+  Pool<KeyState> lkeys_;
+  Pool<uint64_t> cursor_;              // by region of the run
+  Pool<uint32_t> key_stamp_, key_at_;  // by key: local key of this run
+  uint32_t run_ = 0;
+  uint64_t gain_ = 0;
+
+  // of the last backward
+  Pool<char*> grad_;
+  Pool<uint8_t> reach_;  // bit 0: gradient wanted and reached; bit 1: some output of the node is
+  Pool<Deferred> deferred_;
+  Pool<uint32_t> deferred_head_;  // by key
+  Pool<uint32_t> deferred_keys_;
+  std::vector<uint32_t> temporary_;
+  Pool<uint64_t> d_bytes_;
+  uint32_t loss_ = 0, backward_run_ = 0;
+
+  Pool<trl_stream> streams_;
+  uint32_t stream_key_[2] = {};
+  uint64_t stream_serial_ = ~0ull;
+  GraphStats stats_;
+};
+
+ExecEngine& engine(GraphImpl& g);
+
+}  // namespace trellis::detail

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What to run, and in which groups. Linear in nodes and edges: highest level first over intrusive
+// ready lists, no heap, no scan over keys. A node's height is the longest path to something asked
+// for; the key of the highest ready node runs next, with everything of that key that is ready.
+
+#include <algorithm>
+#include <trellis/random.hpp>
+
+#include "exec/engine.hpp"
+
+namespace trellis::detail {
+namespace {
+
+// Below this average saving a node, planning costs more than merging gives.
+constexpr uint64_t kGainPerNode = 13;
+// Chains have nothing to merge: average width of the graph below which it runs straight.
+constexpr double kMinWidth = 1.2;
+
+uint64_t aligned(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
+// Small values are packed closer: a cache line a scalar would cost more than it gives.
+uint64_t alignment_for(uint64_t bytes) { return bytes < 64 ? 16 : 64; }
+
+}  // namespace
+
+ExecEngine::ExecEngine(GraphImpl& graph) : g_(graph) { cleared(); }
+ExecEngine::~ExecEngine() = default;
+
+ExecEngine& engine(GraphImpl& g) { return static_cast<ExecEngine&>(*g.engine_); }
+
+void ExecEngine::cleared() {
+  forward_.rewind();
+  backward_.rewind();
+  order_.resize(0);
+  groups_.resize(0);
+  slots_.resize(0);
+  regions_.resize(0);
+  segments_.clear();
+  checks_.clear();
+  first_open_ = 1;
+  loss_ = 0;
+  stats_ = {};
+}
+
+void ExecEngine::added(uint32_t node) {
+  const uint32_t target[] = {node};
+  compute(target);
+}
+
+void ExecEngine::compute(std::span<const uint32_t> targets) {
+  const uint32_t n = collect(targets);
+  if (n == 0) return;
+  begin_run();
+  if (g_.options().batching && worth_batching(n, gain_))
+    run_batched(n);
+  else
+    run_straight(n);
+}
+
+void ExecEngine::compute_all() {
+  stack_.resize(0);
+  for (uint32_t id = first_open_; id < g_.size(); ++id)
+    if (!(g_.value(id).flags & (kComputed | kSecondary))) stack_.push(id);
+  const std::vector<uint32_t> all(stack_.data(), stack_.data() + stack_.size());
+  compute(all);
+  first_open_ = g_.size();
+}
+
+// Lists in todo_ (ascending) the nodes that are needed and not computed, and sums what merging them
+// could save.
+uint32_t ExecEngine::collect(std::span<const uint32_t> targets) {
+  uint32_t top = 0, count = 0;
+  mark_.resize(g_.size());
+  if (++run_ == 0) ++run_;
+  for (const uint32_t t : targets) {
+    const uint32_t node = g_.node_of(t);
+    if (g_.value(node).flags & kComputed || mark_[node] == run_) continue;
+    mark_[node] = run_;
+    top = std::max(top, node);
+    ++count;
+  }
+  todo_.resize(0);
+  gain_ = 0;
+  if (count == 0) return 0;
+  uint32_t low = top;
+  for (uint32_t id = top; count > 0; --id) {
+    if (mark_[id] != run_) continue;
+    --count;
+    low = id;
+    for (uint32_t in : g_.inputs(id)) {
+      in = g_.node_of(in);
+      if (in == GraphImpl::kAbsent || g_.value(in).flags & kComputed || mark_[in] == run_) continue;
+      mark_[in] = run_;
+      ++count;
+    }
+  }
+  for (uint32_t id = low; id <= top; ++id)
+    if (mark_[id] == run_ && !(g_.value(id).flags & (kComputed | kSecondary))) {
+      todo_.push(id);
+      gain_ += g_.pattern_of(id).gain_ns;
+    }
+  return todo_.size();
+}
+
+bool ExecEngine::worth_batching(uint32_t n, uint64_t gain) const {
+  return n > 1 && gain >= kGainPerNode * n;
+}
+
+void ExecEngine::begin_run() {
+  region_.resize(g_.size());
+  tmp_.rewind();
+  g_.scratch().rewind();
+  if (stream_serial_ != g_.serial()) {
+    const uint64_t key = mix64(g_.runtime().seed(), g_.serial());
+    stream_key_[0] = uint32_t(key);
+    stream_key_[1] = uint32_t(key >> 32);
+    stream_serial_ = g_.serial();
+  }
+}
+
+// Bytes of one output; 0: not kept because nobody will ask for gradients.
+uint64_t ExecEngine::visible_bytes(uint32_t node, uint32_t output) const {
+  const Pattern& p = g_.pattern_of(node);
+  if (output >= p.n_visible && infer_mode()) return 0;
+  return g_.cls(g_.out_class(p, output)).bytes;
+}
+
+// Nodes that cost no call. Their inputs are computed or placed.
+bool ExecEngine::resolve(uint32_t node) {
+  const Pattern& p = g_.pattern_of(node);
+  if (p.kind == Kind::view) {
+    const uint32_t src = input(node, uint32_t(p.view_of));
+    g_.data_[node] = g_.data_[src] + p.view_offset * dtype_size(g_.cls_of(src).dtype);
+    return true;
+  }
+  if (p.kind == Kind::input_pointer) {
+    const Payload& pay = g_.payload(node);
+    const ClassInfo& c = g_.cls_of(node);
+    if (pay.pointer_dtype == c.dtype) {
+      g_.data_[node] = static_cast<char*>(const_cast<void*>(pay.pointer));
+    } else {
+      g_.data_[node] = static_cast<char*>(forward_.allocate(c.bytes));
+      tensor_tools::copy(TensorView(g_.data_[node], c.dim, c.dtype),
+                         TensorView(const_cast<void*>(pay.pointer), c.dim, pay.pointer_dtype));
+    }
+    return true;
+  }
+  return false;
+}
+
+void ExecEngine::run_straight(uint32_t n) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint32_t node = todo_[i];
+    const Pattern& p = g_.pattern_of(node);
+    if (p.kind == Kind::view || p.kind == Kind::input_pointer) continue;
+    for (uint32_t o = 0; o < p.n_out; ++o)
+      if (const uint64_t b = visible_bytes(node, o)) bytes = aligned(bytes, alignment_for(b)) + b;
+  }
+  const uint32_t region = regions_.size();
+  char* at = static_cast<char*>(forward_.allocate(bytes));
+  regions_.push({at, nullptr, bytes, uint32_t(segments_.size()), 0});
+  const uint32_t first = order_.size();
+  segments_.push_back({1, first, 0, first, region});
+  order_.resize(first + n);
+  uint64_t offset = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint32_t node = todo_[i];
+    order_[first + i] = node;
+    region_[node] = region;
+    if (!resolve(node)) {
+      const Pattern& p = g_.pattern_of(node);
+      for (uint32_t o = 0; o < p.n_out; ++o) {
+        const uint64_t b = visible_bytes(node, o);
+        offset = b ? aligned(offset, alignment_for(b)) : offset;
+        g_.data_[node + o] = b ? at + offset : nullptr;
+        region_[node + o] = region;
+        offset += b;
+      }
+      run_node(node);
+    }
+    for (uint32_t o = 0; o < g_.pattern_of(node).n_out; ++o) g_.value(node + o).flags |= kComputed;
+    segments_.back().count = i + 1;
+  }
+}
+
+void ExecEngine::run_batched(uint32_t n) {
+  local_.resize(g_.size());
+  height_.resize(n);
+  indegree_.resize(n);
+  lkey_.resize(n);
+  users_at_.resize(n + 1);
+  key_stamp_.resize(std::max(key_stamp_.size(), g_.key_count()));
+  key_at_.resize(key_stamp_.size());
+  for (uint32_t i = 0; i < n; ++i) {
+    local_[todo_[i]] = i;
+    height_[i] = indegree_[i] = users_at_[i] = 0;
+  }
+  users_at_[n] = 0;
+
+  // heights, in-degrees, number of users
+  const auto open = [&](uint32_t in) {
+    return in != GraphImpl::kAbsent && mark_[in] == run_ && !(g_.value(in).flags & kComputed);
+  };
+  uint32_t top = 0, edges = 0;
+  for (uint32_t i = n; i-- > 0;) {
+    const uint32_t node = todo_[i];
+    const uint32_t step = g_.pattern_of(node).kind == Kind::view ? 0 : 1;
+    for (uint32_t in : g_.inputs(node)) {
+      in = g_.node_of(in);
+      if (!open(in)) continue;
+      const uint32_t j = local_[in];
+      height_[j] = std::max(height_[j], height_[i] + step);
+      ++indegree_[i];
+      ++users_at_[j];
+      ++edges;
+    }
+    top = std::max(top, height_[i]);
+  }
+  if (n < kMinWidth * (top + 1)) return run_straight(n);
+  for (uint32_t i = 0, at = 0; i <= n; ++i) {
+    const uint32_t count = users_at_[i];
+    users_at_[i] = at;
+    at += count;
+  }
+  users_.resize(edges);
+  fill_.resize(n);
+  for (uint32_t i = 0; i < n; ++i) fill_[i] = users_at_[i];
+  for (uint32_t i = 0; i < n; ++i)
+    for (uint32_t in : g_.inputs(todo_[i])) {
+      in = g_.node_of(in);
+      if (open(in)) users_[fill_[local_[in]]++] = i;
+    }
+
+  // local keys: dense, counted
+  lkeys_.resize(0);
+  uint32_t first_table = ~0u;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint32_t node = todo_[i];
+    const Pattern& p = g_.pattern_of(node);
+    lkey_[i] = ~0u;
+    if (p.kind == Kind::view || p.kind == Kind::input_pointer) continue;
+    uint32_t k = ~0u;
+    if (p.kind == Kind::lookup || p.kind == Kind::const_lookup) {
+      // few tables: a list of them, linked through `head`
+      const ParamRecord* r = g_.payload(node).record;
+      for (k = first_table; k != ~0u; k = lkeys_[k].head)
+        if (g_.payload(lkeys_[k].node).record == r && g_.pattern_of(lkeys_[k].node).kind == p.kind)
+          break;
+      if (k == ~0u) {
+        k = lkeys_.size();
+        lkeys_.push({0, node, 0, first_table, 0, 0, 1, 0});
+        first_table = k;
+      }
+    } else if (p.key && key_stamp_[p.key] == run_) {
+      k = key_at_[p.key];
+    } else {
+      k = lkeys_.size();
+      lkeys_.push({p.key, node, 0, 0, 0, 0, p.n_out, 0});
+      if (p.key) {
+        key_stamp_[p.key] = run_;
+        key_at_[p.key] = k;
+      }
+    }
+    lkey_[i] = k;
+    ++lkeys_[k].count;
+  }
+
+  // regions: for every key and output one run of memory, sized by its nodes
+  const uint32_t first_region = regions_.size();
+  const auto segment = uint32_t(segments_.size());
+  uint32_t n_slots = 0;
+  for (uint32_t k = 0; k < lkeys_.size(); ++k) {
+    KeyState& s = lkeys_[k];
+    s.region = regions_.size();
+    for (uint32_t o = 0; o < s.n_out; ++o) regions_.push({nullptr, nullptr, 0, segment, 0});
+    s.head = s.tail = n_slots;
+    n_slots += s.count;
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    if (lkey_[i] == ~0u) continue;
+    const KeyState& s = lkeys_[lkey_[i]];
+    for (uint32_t o = 0; o < s.n_out; ++o)
+      regions_[s.region + o].bytes += visible_bytes(todo_[i], o);
+  }
+  uint64_t bytes = 0;
+  for (uint32_t r = first_region; r < regions_.size(); ++r) bytes += aligned(regions_[r].bytes, 64);
+  char* memory = static_cast<char*>(forward_.allocate(bytes));
+  cursor_.resize(regions_.size() - first_region);
+  for (uint32_t r = first_region; r < regions_.size(); ++r) {
+    regions_[r].data = memory;
+    memory += aligned(regions_[r].bytes, 64);
+    cursor_[r - first_region] = 0;
+  }
+
+  // order by height, descending
+  by_height_.resize(n);
+  fill_.resize(top + 2);
+  for (uint32_t h = 0; h <= top + 1; ++h) fill_[h] = 0;
+  for (uint32_t i = 0; i < n; ++i) ++fill_[top - height_[i] + 1];
+  for (uint32_t h = 1; h <= top + 1; ++h) fill_[h] += fill_[h - 1];
+  for (uint32_t i = 0; i < n; ++i) by_height_[fill_[top - height_[i]]++] = i;
+
+  // ready lists: one array, a contiguous part per key, which stays as the record of what ran
+  const uint32_t order = order_.size();
+  order_.resize(order + n_slots);
+  const uint32_t first_group = groups_.size();
+  constexpr uint32_t kDone = ~0u;
+  stack_.resize(0);
+  const auto ready = [&](uint32_t i) {
+    stack_.push(i);
+    while (stack_.size() > 0) {
+      const uint32_t x = stack_[stack_.size() - 1];
+      stack_.resize(stack_.size() - 1);
+      const uint32_t node = todo_[x];
+      if (lkey_[x] != ~0u) {
+        order_[order + lkeys_[lkey_[x]].tail++] = node;
+        continue;
+      }
+      resolve(node);
+      g_.value(node).flags |= kComputed;
+      indegree_[x] = kDone;
+      for (uint32_t u = users_at_[x]; u < users_at_[x + 1]; ++u)
+        if (--indegree_[users_[u]] == 0) stack_.push(users_[u]);
+    }
+  };
+  for (uint32_t i = 0; i < n; ++i)
+    if (indegree_[by_height_[i]] == 0) ready(by_height_[i]);
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint32_t x = by_height_[i];
+    if (indegree_[x] == kDone) continue;
+    KeyState& s = lkeys_[lkey_[x]];
+    Group g{s.key, order + s.head, s.tail - s.head, 0, 0, 0};
+    for (uint32_t j = s.head; j < s.tail; ++j) {
+      const uint32_t node = order_[order + j];
+      for (uint32_t o = 0; o < s.n_out; ++o) {
+        const uint32_t r = s.region + o;
+        const uint64_t b = visible_bytes(node, o);
+        g_.data_[node + o] = b ? regions_[r].data + cursor_[r - first_region] : nullptr;
+        region_[node + o] = r;
+        cursor_[r - first_region] += b;
+      }
+      const Pattern& p = g_.pattern_of(node);
+      g.batch += p.batch;
+      g.elements += g_.cls_of(node).dim.total();
+      indegree_[local_[node]] = kDone;
+    }
+    const uint32_t from = s.head, to = s.tail;
+    s.head = s.tail;
+    if (g.elements > 0xFFFFFFFFu)
+      fail(ErrorKind::memory,
+           "[graph] a group of merged nodes has " + std::to_string(g.elements) +
+               " elements (at most 4294967295: compute values in smaller parts)");
+    groups_.push(g);
+    for (uint32_t j = from; j < to; ++j) {
+      const uint32_t l = local_[order_[order + j]];
+      for (uint32_t u = users_at_[l]; u < users_at_[l + 1]; ++u)
+        if (--indegree_[users_[u]] == 0) ready(users_[u]);
+    }
+  }
+
+  segments_.push_back({0, first_group, 0, order, first_region});
+  const uint32_t n_groups = groups_.size() - first_group;
+  for (uint32_t i = 0; i < n_groups; ++i) {
+    try {
+      run_group(groups_[first_group + i]);
+    } catch (...) {
+      // Views were resolved when the groups were laid out; those of groups that did not run hold
+      // nothing.
+      for (uint32_t t = 0; t < n; ++t)
+        if (g_.pattern_of(todo_[t]).kind == Kind::view) {
+          const Value& src = g_.value(input(todo_[t], uint32_t(g_.pattern_of(todo_[t]).view_of)));
+          if (!(src.flags & kComputed)) g_.value(todo_[t]).flags &= ~uint32_t(kComputed);
+        }
+      throw;
+    }
+    for (const uint32_t node : nodes_of(groups_[first_group + i]))
+      for (uint32_t o = 0; o < g_.pattern_of(node).n_out; ++o)
+        g_.value(node + o).flags |= kComputed;
+    segments_.back().count = i + 1;
+  }
+}
+
+void ExecEngine::invalidate(uint32_t from) {
+  for (uint32_t id = from; id < g_.size(); ++id)
+    if (!(g_.value(id).flags & kAlways)) g_.value(id).flags &= ~uint32_t(kComputed);
+  first_open_ = std::min(first_open_, from);
+  if (loss_ >= from) loss_ = 0;
+  for (Check& c : checks_) c.dirty = true;
+  if (from <= 1 && checks_.empty()) {
+    forward_.rewind();
+    order_.resize(0);
+    groups_.resize(0);
+    slots_.resize(0);
+    regions_.resize(0);
+    segments_.clear();
+  }
+}
+
+void ExecEngine::checkpoint() {
+  compute_all();
+  checks_.push_back({g_.mark(), forward_.mark(), order_.size(), groups_.size(),
+                     uint32_t(segments_.size()), regions_.size(), slots_.size(), false});
+}
+
+void ExecEngine::revert() {
+  if (checks_.empty())
+    fail(ErrorKind::state, "[revert] no checkpoint is set (call checkpoint first)");
+  const Check c = checks_.back();
+  checks_.pop_back();
+  g_.revert(c.mark);
+  forward_.rewind(c.forward);
+  order_.resize(c.order);
+  groups_.resize(c.groups);
+  segments_.resize(c.segments);
+  regions_.resize(c.regions);
+  slots_.resize(c.slots);
+  first_open_ = std::min(first_open_, g_.size());
+  if (loss_ >= g_.size()) loss_ = 0;
+  if (c.dirty)
+    invalidate(1);  // kept nodes may have been computed again in the memory just given back
+}
+
+void ExecEngine::shrink() {
+  forward_.shrink();
+  backward_.shrink();
+  tmp_.shrink();
+}
+
+GraphStats ExecEngine::stats() const {
+  GraphStats s = stats_;
+  s.nodes = g_.nodes();
+  s.infer_calls = g_.infer_calls();
+  s.forward_bytes = forward_.used();
+  s.backward_bytes = backward_.used();
+  s.reserved_bytes =
+      forward_.reserved() + backward_.reserved() + tmp_.reserved() + g_.leaf_memory().reserved();
+  return s;
+}
+
+}  // namespace trellis::detail
