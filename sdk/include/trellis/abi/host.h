@@ -119,6 +119,13 @@ typedef struct trl_linalg_api {
   trl_status (*gemv)(const trl_mm_args *); /* n == 1, ldb and ldc ignored */
 } trl_linalg_api;
 
+/* "trl.options/1": what the experiment's file sets for this plugin. */
+typedef struct trl_options_api {
+  uint32_t struct_size, reserved;
+  /* [init] The value as text (true, 3, 0.5, fast), alive as long as the runtime; p is NULL when it is not set. */
+  trl_status (*get)(trl_call *, trl_str key, trl_str *out);
+} trl_options_api;
+
 TRL_STATIC_ASSERT(sizeof(trl_expr) == 8, "frozen: trl_expr");
 
 #endif
