@@ -24,7 +24,8 @@ def level_of(library, plugin_id):
 
 
 def provided(schema, kind):
-    return [f"{entry['id']}@{entry['version']}" for entry in schema.get(kind, [])]
+    # a provider of products has one entry for each dtype
+    return list(dict.fromkeys(f"{entry['id']}@{entry['version']}" for entry in schema.get(kind, [])))
 
 
 def main():
