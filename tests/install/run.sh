@@ -41,7 +41,7 @@ by_pkg_config() {
 }
 
 by_cmake() {
-  cmake -S "$source" -B "cmake-$1" -DCMAKE_C_COMPILER="$1" -DCMAKE_CXX_COMPILER="$2" -DCMAKE_PREFIX_PATH="$prefix" &&
+  cmake -G Ninja -S "$source" -B "cmake-$1" -DCMAKE_C_COMPILER="$1" -DCMAKE_CXX_COMPILER="$2" -DCMAKE_PREFIX_PATH="$prefix" &&
     cmake --build "cmake-$1" && "cmake-$1/consumer" && one_export "cmake-$1/minimal.so"
 }
 
