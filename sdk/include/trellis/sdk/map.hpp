@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <trellis/sdk/tensor.hpp>
 #include <utility>
@@ -107,26 +108,19 @@ P take(const T* p, const P& fixed) {
     return fixed;
 }
 
+template <bool kMoves, class T, std::size_t N>
+void pad(const T* p, T filler, std::uint64_t n, T (&to)[N]) {
+  if constexpr (kMoves)
+    for (std::uint64_t k = 0; k < N; ++k) to[k] = k < n ? p[k] : filler;
+}
+
 // One run of n elements. Bit k of kSteps: operand k moves on, otherwise it is one value.
 template <unsigned kSteps, Sink kSink, class T, class F, class... In, std::size_t... I>
-void run(std::uint64_t n, T* __restrict y, F& f, std::index_sequence<I...>,
-         const In* __restrict... x) {
+void run_plain(std::uint64_t n, T* __restrict y, F& f, std::index_sequence<I...>,
+               const In* __restrict... x) {
   std::uint64_t i = 0;
   [[maybe_unused]] T total{};
-  if constexpr (Wide<F, T> && (std::is_same_v<In, T> && ...)) {
-    using P = typename std::remove_cvref_t<F>::template pack<T>;
-    if (n >= P::size) {
-      const std::array<P, sizeof...(In)> fixed{P::splat(*x)...};
-      P sum = P::splat(T(0));
-      for (; i + P::size <= n; i += P::size) {
-        const P v = f(take<(kSteps >> I & 1) != 0>(x + i, fixed[I])...);
-        if constexpr (kSink == Sink::store) v.store(y + i);
-        if constexpr (kSink == Sink::add) (P::load(y + i) + v).store(y + i);
-        if constexpr (kSink == Sink::sum) sum = sum + v;
-      }
-      if constexpr (kSink == Sink::sum) total = sum.sum();
-    }
-  } else if constexpr (kSink == Sink::sum) {
+  if constexpr (kSink == Sink::sum) {
     constexpr std::uint64_t kLanes = 8;  // partial sums: they vectorise, and round less
     T lane[kLanes]{};
     for (; i + kLanes <= n; i += kLanes)
@@ -141,6 +135,43 @@ void run(std::uint64_t n, T* __restrict y, F& f, std::index_sequence<I...>,
     if constexpr (kSink == Sink::sum) total += v;
   }
   if constexpr (kSink == Sink::sum) *y += total;
+}
+
+template <unsigned kSteps, Sink kSink, class T, class F, std::same_as<T>... In, std::size_t... I>
+void run_wide(std::uint64_t n, T* __restrict y, F& f, std::index_sequence<I...>,
+              const In* __restrict... x) {
+  using P = typename std::remove_cvref_t<F>::template pack<T>;
+  const std::array<P, sizeof...(In)> fixed{P::splat(*x)...};
+  [[maybe_unused]] P sum = P::splat(T(0));
+  std::uint64_t i = 0;
+  for (; i + P::size <= n; i += P::size) {
+    const P v = f(take<(kSteps >> I & 1) != 0>(x + i, fixed[I])...);
+    if constexpr (kSink == Sink::store) v.store(y + i);
+    if constexpr (kSink == Sink::add) (P::load(y + i) + v).store(y + i);
+    if constexpr (kSink == Sink::sum) sum = sum + v;
+  }
+  [[maybe_unused]] T total{};
+  if constexpr (kSink == Sink::sum) total = sum.sum();
+  if (i < n) {  // the end runs the same code, so that a result does not depend on its place
+    const std::uint64_t rest = n - i;
+    T padded[sizeof...(In)][P::size], last[P::size];
+    (pad<(kSteps >> I & 1) != 0>(x + i, *x, rest, padded[I]), ...);
+    P(f(take<(kSteps >> I & 1) != 0>(padded[I], fixed[I])...)).store(last);
+    for (std::uint64_t k = 0; k < rest; ++k) {
+      if constexpr (kSink == Sink::store) y[i + k] = last[k];
+      if constexpr (kSink == Sink::add) y[i + k] += last[k];
+      if constexpr (kSink == Sink::sum) total += last[k];
+    }
+  }
+  if constexpr (kSink == Sink::sum) *y += total;
+}
+
+template <unsigned kSteps, Sink kSink, class T, class F, class... In, std::size_t... I>
+void run(std::uint64_t n, T* y, F& f, std::index_sequence<I...> all, const In*... x) {
+  if constexpr (Wide<F, T>)
+    run_wide<kSteps, kSink>(n, y, f, all, x...);
+  else
+    run_plain<kSteps, kSink>(n, y, f, all, x...);
 }
 
 // Runs f over a whole plan: operand 0 is the target.
