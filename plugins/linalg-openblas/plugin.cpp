@@ -18,7 +18,6 @@
 
 #include <climits>
 #include <cmath>
-#include <string>
 #include <trellis/sdk/linalg.hpp>
 #include <vector>
 
@@ -37,7 +36,7 @@ constexpr const char* kLibrary = "libopenblas.so.0";
 template <class F>
 F symbol(void* handle, const char* name) {
   void* const at = dlsym(handle, name);
-  if (at == nullptr) throw Error(TRL_E_UNSUPPORTED, std::string(kLibrary) + " has no " + name);
+  if (at == nullptr) fail(TRL_E_UNSUPPORTED, kLibrary, " has no ", name);
   return reinterpret_cast<F>(at);
 }
 
@@ -45,7 +44,7 @@ F symbol(void* handle, const char* name) {
 const Library& library() {
   static const Library opened = [] {
     void* const handle = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (handle == nullptr) throw Error(TRL_E_UNSUPPORTED, dlerror());
+    if (handle == nullptr) fail(TRL_E_UNSUPPORTED, "cannot be opened: ", dlerror());
     symbol<decltype(&openblas_set_num_threads)>(handle, "openblas_set_num_threads")(1);
     Library l;
     l.sgemm = symbol<decltype(l.sgemm)>(handle, "cblas_sgemm");
@@ -61,7 +60,9 @@ CBLAS_TRANSPOSE transpose(bool on) { return on ? CblasTrans : CblasNoTrans; }
 
 // Larger sizes than the library's int are left to the next provider.
 blasint size(std::uint64_t n) {
-  if (n > INT_MAX) throw Error(TRL_E_UNSUPPORTED, "a size is larger than OpenBLAS can take");
+  if (n > INT_MAX)
+    fail(TRL_E_UNSUPPORTED, "a size is larger than OpenBLAS can take: ", n, " (at most ", INT_MAX,
+         ")");
   return static_cast<blasint>(n);
 }
 
@@ -140,7 +141,8 @@ void compare(trl_call* call, const Case& c) {
   const std::vector<T> before = got;
   trl_mm_args args{};
   args.struct_size = sizeof args;
-  args.flags = (c.trans_a ? TRL_MM_TRANS_A : 0u) | (c.trans_b ? TRL_MM_TRANS_B : 0u);
+  args.flags =
+      sdk::detail::flag(c.trans_a, TRL_MM_TRANS_A) | sdk::detail::flag(c.trans_b, TRL_MM_TRANS_B);
   args.call = call;
   args.a = a.data();
   args.b = b.data();
@@ -166,12 +168,9 @@ void compare(trl_call* call, const Case& c) {
                double(b[c.trans_b ? j + p * ldb : p + j * ldb]);
       const double want = before[i + j * ldc] + 0.5 * sum, is = got[i + j * ldc];
       if (std::abs(is - want) <= tolerance) continue;  // false for NaN
-      throw Error(TRL_E_INTERNAL, "OpenBLAS computes " + std::to_string(is) + " at (" +
-                                      std::to_string(i) + "," + std::to_string(j) + ") of " +
-                                      (sizeof(T) == 4 ? "an f32" : "an f64") + " product " +
-                                      std::to_string(c.m) + "x" + std::to_string(c.n) + "x" +
-                                      std::to_string(c.k) + ": " + std::to_string(want) +
-                                      " is right (another OPENBLAS_CORETYPE may help)");
+      fail(TRL_E_INTERNAL, "computes ", is, " at (", i, ",", j, ") of an ",
+           sizeof(T) == 4 ? "f32" : "f64", " product ", c.m, "x", c.n, "x", c.k, ", right is ",
+           want, " (another OPENBLAS_CORETYPE may help)");
     }
 }
 
