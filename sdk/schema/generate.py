@@ -54,7 +54,12 @@ def number(value):
 
 def sentence(text):
     text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".") if text else ""
+    if not text:
+        return ""
+    first = text.split()[0]
+    if first.isalpha() and first.islower():
+        text = text[:1].upper() + text[1:]
+    return text if text.endswith(".") else text + "."
 
 
 def comment(paragraphs):
@@ -189,10 +194,13 @@ def function(op):
         given = "in_"
         body.append(f"const Expr in_[] = {{{', '.join(names)}}};")
     attrs = "attrs_" if attributes else "{}"
+    # Lists of ids say themselves how many batch elements they are for.
+    ragged = [slot.name for slot, *_ in attributes if slot.element.startswith("std::vector")]
+    lists = f", static_cast<uint32_t>({ragged[0]}.size())" if ragged else ""
     if result == "Expr":
-        body += ["Expr out_;", f"apply_ordered(op_, {given}, {attrs}, {{&out_, 1}});", "return out_;"]
+        body += ["Expr out_;", f"apply_ordered(op_, {given}, {attrs}, {{&out_, 1}}{lists});", "return out_;"]
     else:
-        body += [f"Expr out_[{len(outputs)}];", f"apply_ordered(op_, {given}, {attrs}, out_);",
+        body += [f"Expr out_[{len(outputs)}];", f"apply_ordered(op_, {given}, {attrs}, out_{lists});",
                  f"return {{{', '.join(f'out_[{i}]' for i in range(len(outputs)))}}};"]
 
     def define(form, statements):

@@ -23,12 +23,15 @@ TRELLIS_API uint32_t op_name_id(std::string_view full_id);
 
 // Applies an operator to at least one input; trailing inputs that belong to no graph (Expr()) are
 // left out. `attrs` are those of the schema, all of them, in its order, else Error(argument). `out`
-// receives as many visible outputs as it has room for.
+// receives as many visible outputs as it has room for. `attr_batch`: how many batch elements lists
+// of ids were given for; 0: as many as the inputs have.
 TRELLIS_API void apply_ordered(uint32_t name_id, std::span<const Expr> in,
-                               std::span<const trl_attr> attrs, std::span<Expr> out);
+                               std::span<const trl_attr> attrs, std::span<Expr> out,
+                               uint32_t attr_batch = 0);
 // The same for an operator without inputs.
 TRELLIS_API void apply_ordered(uint32_t name_id, const Graph& graph,
-                               std::span<const trl_attr> attrs, std::span<Expr> out);
+                               std::span<const trl_attr> attrs, std::span<Expr> out,
+                               uint32_t attr_batch = 0);
 
 namespace detail {
 

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One run of a stack over one graph: the tree of its states, its parameters as expressions, its
+// dropout masks. States are rows of one growing table, so a step allocates nothing in the steady
+// state.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "rnn/dropper.hpp"
+#include "rnn/layers.hpp"
+
+namespace trellis::detail {
+
+class RnnSequence {
+ public:
+  // State 0 is the start: `s` in the order of RnnState::s(), or zeros.
+  RnnSequence(std::shared_ptr<const RnnLayers> layers, GraphImpl& graph, const RnnDropout& dropout,
+              bool constant, std::span<const Expr> s, std::span<const Expr> contexts);
+
+  // Each of these makes states and returns the first one's index.
+  uint32_t step(std::span<const uint32_t> predecessors, std::span<const Expr> in);
+  uint32_t steps(uint32_t from,
+                 std::span<const Expr> xs);  // xs.size() of them, each the next one's predecessor
+  uint32_t set(uint32_t from, std::span<const Expr> s);
+  uint32_t set_h(uint32_t from, std::span<const Expr> h);
+
+  const RnnLayers& layers() const { return *layers_; }
+  uint32_t parent(uint32_t state) const { return parents_[state]; }
+  // Expression i of layer l.
+  const Expr& at(uint32_t state, uint32_t l, uint32_t i) const {
+    return table_[row(state) + l * n_state_ + i];
+  }
+  const Expr& output(uint32_t state) const { return table_[row(state) + row_size_ - 1]; }
+  std::vector<Expr> s(uint32_t state) const;
+  std::vector<Expr> h(uint32_t state) const;
+
+ private:
+  size_t row(uint32_t state) const { return size_t{state} * row_size_; }
+  // Place k of the order of s() as layer and expression.
+  std::pair<uint32_t, uint32_t> place(uint32_t k) const;
+  void append(uint32_t parent, std::span<const Expr> row);
+  void fill_args(trl_step_args& a, Call& call, uint32_t l);
+  GraphImpl& graph_of(uint32_t state, std::span<const Expr> in) const;
+  Expr result(GraphImpl& graph, trl_expr e) const;
+  bool whole_sequence() const;
+
+  std::shared_ptr<const RnnLayers> layers_;
+  uint32_t n_state_, h_index_, row_size_;
+  std::vector<std::vector<Expr>> params_, prepared_;  // by layer
+  std::vector<Expr> contexts_;
+  std::vector<Dropper> drop_in_, drop_h_;  // by layer
+  Dropper drop_out_;
+
+  std::vector<Expr> table_;  // a row a state: the expressions of each layer, then the output
+  std::vector<uint32_t> parents_;
+  // Reused from step to step.
+  std::vector<trl_expr> c_params_, c_prepared_, c_contexts_, c_pred_, c_in_, c_out_;
+  std::vector<Expr> row_;
+  std::vector<uint32_t> ids_;
+};
+
+}  // namespace trellis::detail
