@@ -79,10 +79,12 @@ double Trainer::get(std::string_view key) const {
   if (it == specs.end()) {
     std::vector<std::string> keys;
     for (const auto& spec : specs) keys.push_back(spec.key);
-    const std::string hint = detail::nearest(key, keys);
-    fail(ErrorKind::argument, fmt::format("[{}] no attribute of this name: '{}' ({})", id(), key,
-                                          hint.empty() ? fmt::format("{}", fmt::join(keys, ", "))
-                                                       : fmt::format("did you mean '{}'?", hint)));
+    const std::string near = detail::nearest(key, keys);
+    const std::string hint = !near.empty()  ? fmt::format("did you mean '{}'?", near)
+                             : keys.empty() ? "it has none"
+                                            : fmt::format("{}", fmt::join(keys, ", "));
+    fail(ErrorKind::argument,
+         fmt::format("[{}] no attribute of this name: '{}' ({})", id(), key, hint));
   }
   const trl_attr& a = impl_->attrs.all()[static_cast<size_t>(it - specs.begin())];
   switch (a.type) {

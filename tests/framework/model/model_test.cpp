@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <fstream>
+#include <limits>
 #include <trellis/model.hpp>
 
 #include "framework/model/fake_plugin.hpp"
