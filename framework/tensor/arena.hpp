@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bump allocation over mapped chunks. Memory goes back to the system only by shrink(): on virtual machines the first
-// touch of a page costs more than most operators.
+// Bump allocation over mapped chunks. Memory goes back to the system only by shrink(): on virtual
+// machines the first touch of a page costs more than most operators.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Uninitialised, never null; alignment a power of two up to 64. Throws Error(memory) with the request and what is reserved.
+  // Uninitialised, never null; alignment a power of two up to 64. Throws Error(memory) with the
+  // request and what is reserved.
   void* allocate(size_t bytes, size_t alignment = 64) {
     const size_t at = (offset_ + alignment - 1) & ~(alignment - 1);
     if (bytes < size_ - at) [[likely]] {  // chunks are whole pages: at <= size_
