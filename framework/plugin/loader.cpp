@@ -66,14 +66,13 @@ void check_lists(const std::string& prefix, const trl_plugin& t) {
   check_list(prefix, "linalg providers", t.linalgs, t.n_linalgs);
 }
 
-// Ids of the manifest, "acme.square@1", against those the library registered.
-template <class Entries>
-void check_provided(const std::string& prefix, const char* what, const PluginRecord& record,
-                    std::vector<std::string> promised, const Entries& entries) {
+// Ids of the manifest, "acme.square@1", against those of the library's (checked) table.
+template <class Desc>
+void check_provided(const std::string& prefix, const char* what, std::vector<std::string> promised,
+                    const Desc* const* table, uint32_t n) {
   for (std::string& id : promised) id.erase(std::min(id.find('@'), id.size()));
   std::vector<std::string> present;
-  for (const auto& entry : entries)
-    if (entry->plugin == &record) present.push_back(entry->id);
+  for (uint32_t i = 0; i < n; ++i) present.push_back(text_of(table[i]->id));
   for (const std::string& id : promised)
     if (std::find(present.begin(), present.end(), id) == present.end())
       fail(ErrorKind::plugin, prefix + ": its manifest promises the " + what + " '" + id +
@@ -217,20 +216,18 @@ void PluginLoader::add_to_registry(LoadedPlugin& p) {
   record.shipped = p.chosen.shipped;
   record.allow_core_override = allow_core_override_;
   Registry& r = *core_.registry;
-  try {
-    p.record = &r.add(std::move(record), p.table);
-  } catch (const Error& e) {
-    fail(ErrorKind::plugin, prefix + ": " + e.what());
-  }
+  p.record = &r.add(std::move(record), p.table);
   p.record->self = p.self;
   if (!m.provides.given) return;
+  const trl_plugin& t = p.table;
   try {
-    check_provided(prefix, "operator", *p.record, m.provides.ops, r.ops());
-    check_provided(prefix, "builder", *p.record, m.provides.builders, r.builders());
-    check_provided(prefix, "softmax builder", *p.record, m.provides.softmaxes, r.softmaxes());
-    check_provided(prefix, "initializer", *p.record, m.provides.initializers, r.initializers());
-    check_provided(prefix, "trainer", *p.record, m.provides.trainers, r.trainers());
-    check_provided(prefix, "linalg provider", *p.record, m.provides.linalg, r.linalgs());
+    check_provided(prefix, "operator", m.provides.ops, t.ops, t.n_ops);
+    check_provided(prefix, "builder", m.provides.builders, t.builders, t.n_builders);
+    check_provided(prefix, "softmax builder", m.provides.softmaxes, t.softmaxes, t.n_softmaxes);
+    check_provided(prefix, "initializer", m.provides.initializers, t.initializers,
+                   t.n_initializers);
+    check_provided(prefix, "trainer", m.provides.trainers, t.trainers, t.n_trainers);
+    check_provided(prefix, "linalg provider", m.provides.linalg, t.linalgs, t.n_linalgs);
   } catch (const Error&) {
     r.remove_last(*p.record);
     throw;
