@@ -175,6 +175,18 @@ Vec<T> expm1(const Vec<T>& x) {
   return select(abs(x) < Vec<T>(0.5), 2 * t / (1 - t), exp(x) - 1);
 }
 template <class T>
+Vec<T> sinh(const Vec<T>& x) {
+  const Vec<T> e = expm1(abs(x));
+  const Vec<T> y = T(0.5) * (e + e / (e + 1)), infinity(std::numeric_limits<T>::infinity());
+  const Vec<T> positive = select(e == infinity, e, y);
+  return select(x < Vec<T>(0), -positive, positive);
+}
+template <class T>
+Vec<T> cosh(const Vec<T>& x) {
+  const Vec<T> e = exp(abs(x));
+  return T(0.5) * (e + 1 / e);
+}
+template <class T>
 Vec<T> sigmoid(const Vec<T>& x) {
   return 1 / (1 + exp(-x));
 }

@@ -9,11 +9,11 @@
 //                               included, along which dx is broadcast; nothing where dx is not
 //                               wanted
 //   reduce(x, y, axes)          y = sum of x over a set of axes (bit i: axis i)
+//   map_run, add_run, sum_run   the same on plain runs of elements
 //
-// A function object may also run on several elements at a time: when it has a member template
-// `pack<T>` - a type with `size`, `load(const T*)`, `splat(T)`, `store(T*)` and `sum()` - it is
-// called with those where elements follow one another, and with single elements at the end. Without
-// it the loops are plain and left to the compiler's vectoriser.
+// A function object may work on several elements at a time: when it has a member template `pack<T>`
+// - a type with `size`, `load(const T*)` and `store(T*)` - it is called with those only, the last
+// one padded. Without it the loops are plain and left to the compiler's vectoriser.
 #pragma once
 
 #include <algorithm>
@@ -97,118 +97,134 @@ Plan<N> make_plan(const std::array<Operand, N>& operands) {
   return plan;
 }
 
-enum class Sink { store, add, sum };  // sum: the whole run adds to one element
-
-// The next elements of an operand that moves on, or what was loaded of one that does not.
-template <bool kMoves, class P, class T>
-P take(const T* p, const P& fixed) {
-  if constexpr (kMoves)
-    return P::load(p);
-  else
-    return fixed;
-}
-
-template <bool kMoves, class T, std::size_t N>
-void pad(const T* p, T filler, std::uint64_t n, T (&to)[N]) {
-  if constexpr (kMoves)
-    for (std::uint64_t k = 0; k < N; ++k) to[k] = k < n ? p[k] : filler;
-}
-
-// One run of n elements. Bit k of kSteps: operand k moves on, otherwise it is one value.
-template <unsigned kSteps, Sink kSink, class T, class F, class... In, std::size_t... I>
-void run_plain(std::uint64_t n, T* __restrict y, F& f, std::index_sequence<I...>,
-               const In* __restrict... x) {
-  std::uint64_t i = 0;
-  [[maybe_unused]] T total{};
-  if constexpr (kSink == Sink::sum) {
-    constexpr std::uint64_t kLanes = 8;  // partial sums: they vectorise, and round less
-    T lane[kLanes]{};
-    for (; i + kLanes <= n; i += kLanes)
-      for (std::uint64_t k = 0; k < kLanes; ++k)
-        lane[k] += f(x[(kSteps >> I & 1) != 0 ? i + k : 0]...);
-    for (std::uint64_t k = 0; k < kLanes; ++k) total += lane[k];
-  }
-  for (; i < n; ++i) {
-    const T v = static_cast<T>(f(x[(kSteps >> I & 1) != 0 ? i : 0]...));
-    if constexpr (kSink == Sink::store) y[i] = v;
-    if constexpr (kSink == Sink::add) y[i] += v;
-    if constexpr (kSink == Sink::sum) total += v;
-  }
-  if constexpr (kSink == Sink::sum) *y += total;
-}
-
-template <unsigned kSteps, Sink kSink, class T, class F, std::same_as<T>... In, std::size_t... I>
-void run_wide(std::uint64_t n, T* __restrict y, F& f, std::index_sequence<I...>,
-              const In* __restrict... x) {
+// y = f(x...) on n elements that follow one another: the only loop that knows f.
+template <class T, class F, std::same_as<T>... In, std::size_t... I>
+void store_wide(std::uint64_t n, T* __restrict y, F& f, std::index_sequence<I...>,
+                const In* __restrict... x) {
   using P = typename std::remove_cvref_t<F>::template pack<T>;
-  const std::array<P, sizeof...(In)> fixed{P::splat(*x)...};
-  [[maybe_unused]] P sum = P::splat(T(0));
-  std::uint64_t i = 0;
-  for (; i + P::size <= n; i += P::size) {
-    const P v = f(take<(kSteps >> I & 1) != 0>(x + i, fixed[I])...);
-    if constexpr (kSink == Sink::store) v.store(y + i);
-    if constexpr (kSink == Sink::add) (P::load(y + i) + v).store(y + i);
-    if constexpr (kSink == Sink::sum) sum = sum + v;
-  }
-  [[maybe_unused]] T total{};
-  if constexpr (kSink == Sink::sum) total = sum.sum();
-  if (i < n) {  // the end runs the same code, so that a result does not depend on its place
+  T padded[sizeof...(In)][P::size], last[P::size];
+  for (std::uint64_t i = 0; i < n; i += P::size) {
     const std::uint64_t rest = n - i;
-    T padded[sizeof...(In)][P::size], last[P::size];
-    (pad<(kSteps >> I & 1) != 0>(x + i, *x, rest, padded[I]), ...);
-    P(f(take<(kSteps >> I & 1) != 0>(padded[I], fixed[I])...)).store(last);
-    for (std::uint64_t k = 0; k < rest; ++k) {
-      if constexpr (kSink == Sink::store) y[i + k] = last[k];
-      if constexpr (kSink == Sink::add) y[i + k] += last[k];
-      if constexpr (kSink == Sink::sum) total += last[k];
+    if (rest >= P::size) [[likely]] {
+      P(f(P::load(x + i)...)).store(y + i);
+      continue;
     }
+    // The end goes through the same code, so that a result does not depend on its place.
+    const auto pad = [rest](const T* from, T* to) {
+      for (std::uint64_t k = 0; k < P::size; ++k) to[k] = from[k < rest ? k : 0];
+    };
+    (pad(x + i, padded[I]), ...);
+    P(f(P::load(padded[I])...)).store(last);
+    for (std::uint64_t k = 0; k < rest; ++k) y[i + k] = last[k];
   }
-  if constexpr (kSink == Sink::sum) *y += total;
 }
-
-template <unsigned kSteps, Sink kSink, class T, class F, class... In, std::size_t... I>
-void run(std::uint64_t n, T* y, F& f, std::index_sequence<I...> all, const In*... x) {
+template <class T, class F, std::same_as<T>... In>
+void store_plain(std::uint64_t n, T* __restrict y, F& f, const In* __restrict... x) {
+  for (std::uint64_t i = 0; i < n; ++i) y[i] = static_cast<T>(f(x[i]...));
+}
+template <class T, class F, std::same_as<T>... In>
+void store(std::uint64_t n, T* y, F& f, const In*... x) {
   if constexpr (Wide<F, T>)
-    run_wide<kSteps, kSink>(n, y, f, all, x...);
+    store_wide(n, y, f, std::index_sequence_for<In...>{}, x...);
   else
-    run_plain<kSteps, kSink>(n, y, f, all, x...);
+    store_plain(n, y, f, x...);
 }
 
-// Runs f over a whole plan: operand 0 is the target.
-template <unsigned kSteps, Sink kSink, class T, class F, class... In>
-void walk(const Plan<sizeof...(In) + 1>& plan, T* y, F& f, const In*... x) {
-  constexpr std::size_t kN = sizeof...(In) + 1;
-  std::array<std::uint64_t, kMaxAxes> at{};
-  std::array<std::uint64_t, kN> offset{};
-  for (;;) {
-    [&]<std::size_t... I>(std::index_sequence<I...> all) {
-      run<kSteps, kSink>(plan.size[0], y + offset[0], f, all, (x + offset[I + 1])...);
+inline constexpr std::uint64_t kChunk = 256;  // elements of an intermediate result, in the cache
+
+template <class T>
+void add_plain(std::uint64_t n, T* __restrict y, const T* __restrict x) {
+  for (std::uint64_t i = 0; i < n; ++i) y[i] += x[i];
+}
+// Partial sums: they vectorise, and round less.
+template <class T>
+T sum_plain(std::uint64_t n, const T* x) {
+  constexpr std::uint64_t kLanes = 16;
+  T lane[kLanes]{}, total{};
+  std::uint64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (std::uint64_t k = 0; k < kLanes; ++k) lane[k] += x[i + k];
+  for (; i < n; ++i) total += x[i];
+  for (std::uint64_t k = 0; k < kLanes; ++k) total += lane[k];
+  return total;
+}
+
+// y += f(x...)
+template <class T, class F, std::same_as<T>... In>
+void add(std::uint64_t n, T* __restrict y, F& f, const In* __restrict... x) {
+  if constexpr (Wide<F, T>) {
+    T part[kChunk];
+    for (std::uint64_t i = 0; i < n; i += kChunk) {
+      const std::uint64_t m = std::min(kChunk, n - i);
+      store(m, part, f, (x + i)...);
+      add_plain(m, y + i, part);
     }
-    (std::index_sequence_for<In...>{});
+  } else {
+    for (std::uint64_t i = 0; i < n; ++i) y[i] += static_cast<T>(f(x[i]...));
+  }
+}
+
+enum class Sink { store, add };
+
+// A loop over runs with f behind a pointer: the code for broadcasting is the same for every f.
+template <class T, std::size_t N>
+struct Run {
+  void* f;
+  void (*store)(void* f, std::uint64_t n, T* y, const std::array<const T*, N>& x);
+};
+
+// One run: operands that do not move are spread out, results are added up where the target does
+// not.
+template <class T, std::size_t N>
+void broadcast_run(const Run<T, N>& run, std::uint64_t n, T* y, std::array<const T*, N> x,
+                   const std::array<bool, N>& moves, bool y_moves, Sink sink) {
+  T spread[N][kChunk], part[kChunk];
+  bool all_move = true;
+  for (std::size_t k = 0; k < N; ++k) {
+    all_move = all_move && moves[k];
+    if (moves[k]) continue;
+    std::fill_n(spread[k], std::min(kChunk, n), *x[k]);
+    x[k] = spread[k];
+  }
+  if (all_move && y_moves && sink == Sink::store) return run.store(run.f, n, y, x);
+  T total{};
+  for (std::uint64_t i = 0; i < n; i += kChunk) {
+    const std::uint64_t m = std::min(kChunk, n - i);
+    T* const to = y_moves && sink == Sink::store ? y + i : part;
+    run.store(run.f, m, to, x);
+    if (!y_moves)
+      total += sum_plain(m, part);
+    else if (sink == Sink::add)
+      add_plain(m, y + i, part);
+    for (std::size_t k = 0; k < N; ++k)
+      if (moves[k]) x[k] += m;
+  }
+  if (!y_moves) *y += total;
+}
+
+// Every run of an iteration space; operand 0 of the plan is the target.
+template <class T, std::size_t N>
+void broadcast(const Plan<N + 1>& plan, const Run<T, N>& run, T* y, std::array<const T*, N> x,
+               Sink sink) {
+  std::array<std::uint64_t, kMaxAxes> at{};
+  std::array<bool, N> moves;
+  for (std::size_t k = 0; k < N; ++k) moves[k] = plan.step[k + 1][0] != 0;
+  for (;;) {
+    broadcast_run(run, plan.size[0], y, x, moves, plan.step[0][0] != 0, sink);
     std::uint32_t axis = 1;
     for (; axis < plan.rank; ++axis) {
-      for (std::size_t k = 0; k < kN; ++k) offset[k] += plan.step[k][axis];
+      y += plan.step[0][axis];
+      for (std::size_t k = 0; k < N; ++k) x[k] += plan.step[k + 1][axis];
       if (++at[axis] < plan.size[axis]) break;
-      for (std::size_t k = 0; k < kN; ++k) offset[k] -= plan.step[k][axis] * plan.size[axis];
+      y -= plan.step[0][axis] * plan.size[axis];
+      for (std::size_t k = 0; k < N; ++k) x[k] -= plan.step[k + 1][axis] * plan.size[axis];
       at[axis] = 0;
     }
     if (axis >= plan.rank) return;
   }
 }
 
-// Chooses, at run time, the code for the operands that move along the innermost axis.
-template <Sink kSink, unsigned kSteps, unsigned kBit, class T, class F, class... In>
-void choose(const Plan<sizeof...(In) + 1>& plan, T* y, F& f, const In*... x) {
-  if constexpr (kBit < sizeof...(In)) {
-    if (plan.step[kBit + 1][0] != 0)
-      choose<kSink, kSteps | (1u << kBit), kBit + 1>(plan, y, f, x...);
-    else
-      choose<kSink, kSteps, kBit + 1>(plan, y, f, x...);
-  } else {
-    walk<kSteps, kSink>(plan, y, f, x...);
-  }
-}
-
+// The same where batch elements lie anywhere: one after the other.
 template <class T>
 Tensor<T> one_element(const Tensor<T>& t, std::uint32_t b, trl_tensor& holder) {
   holder = trl_tensor{};
@@ -219,48 +235,59 @@ Tensor<T> one_element(const Tensor<T>& t, std::uint32_t b, trl_tensor& holder) {
   return Tensor<T>(holder);
 }
 
-template <bool kGradient, class T, class F, class... In>
-void elements(const Tensor<T>& y, F& f, const Tensor<const In>&... x) {
-  const std::uint64_t size = y.size();
-  const std::uint32_t batch = y.batch();
-  const bool store = !kGradient || y.stores();
-  constexpr auto kAll = std::index_sequence_for<In...>{};
-  constexpr unsigned kSteps = (1u << sizeof...(In)) - 1;
-  // The normal case: every operand is the same packed run.
-  if (y.packed() && ((x.batch() == batch && x.size() == size && x.packed()) && ...)) {
-    if (store) return run<kSteps, Sink::store>(size * batch, y.data(), f, kAll, x.data()...);
-    return run<kSteps, Sink::add>(size * batch, y.data(), f, kAll, x.data()...);
+template <class T, std::size_t N>
+void broadcast_tensors(const Tensor<T>& y, const std::array<Tensor<const T>, N>& x,
+                       const Run<T, N>& run, bool gradient) {
+  bool pointers = y.pointers();
+  std::uint32_t batch = y.batch();
+  for (const Tensor<const T>& t : x) {
+    pointers = pointers || t.pointers();
+    batch = std::max(batch, t.batch());
   }
-  if (y.pointers() || (x.pointers() || ...)) {
-    const std::uint32_t n = std::max({batch, x.batch()...});
-    for (std::uint32_t b = 0; b < n; ++b) {
-      trl_tensor to, from[sizeof...(In)];
+  if (pointers) {
+    for (std::uint32_t b = 0; b < batch; ++b) {
+      trl_tensor to, from[N];
+      std::array<Tensor<const T>, N> x_b;
+      for (std::size_t k = 0; k < N; ++k) x_b[k] = one_element(x[k], b, from[k]);
       const Tensor<T> y_b = one_element(y, b, to);
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        elements<kGradient>(batch == 1 && b > 0 ? y_b.adding() : y_b, f,
-                            one_element(x, b, from[I])...);
-      }
-      (kAll);
+      broadcast_tensors(y.batch() == 1 && b > 0 ? y_b.adding() : y_b, x_b, run, gradient);
     }
     return;
   }
-  const auto plan = make_plan<sizeof...(In) + 1>(
-      {Operand{&y.raw_dim(), y.batch_stride()}, Operand{&x.raw_dim(), x.batch_stride()}...});
-  if constexpr (kGradient) {
-    bool summed = false;
-    for (std::uint32_t axis = 0; axis < plan.rank; ++axis)
-      summed = summed || plan.step[0][axis] == 0;
-    if (summed) {
-      if (store) y.fill(T(0));
-      if (plan.step[0][0] == 0) return choose<Sink::sum, 0, 0>(plan, y.data(), f, x.data()...);
-      return choose<Sink::add, 0, 0>(plan, y.data(), f, x.data()...);
-    }
-    if (!store) return choose<Sink::add, 0, 0>(plan, y.data(), f, x.data()...);
+  std::array<Operand, N + 1> operands{Operand{&y.raw_dim(), y.batch_stride()}};
+  std::array<const T*, N> data;
+  for (std::size_t k = 0; k < N; ++k) {
+    operands[k + 1] = {&x[k].raw_dim(), x[k].batch_stride()};
+    data[k] = x[k].data();
   }
-  choose<Sink::store, 0, 0>(plan, y.data(), f, x.data()...);
+  const auto plan = make_plan<N + 1>(operands);
+  bool adds = gradient && !y.stores();
+  if (gradient && !adds) {  // a target that stands still on an axis is summed into
+    for (std::uint32_t axis = 0; axis < plan.rank; ++axis) adds = adds || plan.step[0][axis] == 0;
+    if (adds) y.fill(T(0));
+  }
+  broadcast(plan, run, y.data(), data, adds ? Sink::add : Sink::store);
 }
 
-template <class T, class F, class... In>
+template <bool kGradient, class T, class F, std::same_as<T>... In>
+void elements(const Tensor<T>& y, F& f, const Tensor<const In>&... x) {
+  const std::uint64_t size = y.size();
+  const std::uint32_t batch = y.batch();
+  // The normal case: every operand is the same packed run.
+  if (y.packed() && ((x.batch() == batch && x.size() == size && x.packed()) && ...)) [[likely]] {
+    if constexpr (kGradient)
+      if (!y.stores()) return add(size * batch, y.data(), f, x.data()...);
+    return store(size * batch, y.data(), f, x.data()...);
+  }
+  constexpr std::size_t kN = sizeof...(In);
+  const Run<T, kN> run{
+      &f, [](void* f_any, std::uint64_t n, T* to, const std::array<const T*, kN>& from) {
+        std::apply([&](const auto*... p) { store(n, to, *static_cast<F*>(f_any), p...); }, from);
+      }};
+  broadcast_tensors<T, kN>(y, {x...}, run, kGradient);
+}
+
+template <class T, class F, std::same_as<T>... In>
 void gradient(const Tensor<T>& dx, F& f, const Tensor<const In>&... x) {
   if (!dx) return;
   if (!(x && ...)) {  // a gradient that does not flow is zero
@@ -323,6 +350,27 @@ template <class A, class B, class C, class D, class X, class F>
 void grad_zip(const A& a, const B& b, const C& c, const D& d, const X& dx, F f) {
   detail::gradient(detail::writable(dx), f, detail::readable(a), detail::readable(b),
                    detail::readable(c), detail::readable(d));
+}
+
+// The same on n elements that follow one another: y = f(x...), y += f(x...), and the sum of
+// f(x...).
+template <class T, class F, std::same_as<T>... In>
+void map_run(std::uint64_t n, T* y, F f, const In*... x) {
+  detail::store(n, y, f, x...);
+}
+template <class T, class F, std::same_as<T>... In>
+void add_run(std::uint64_t n, T* y, F f, const In*... x) {
+  detail::add(n, y, f, x...);
+}
+template <class F, class T, std::same_as<T>... In>
+T sum_run(std::uint64_t n, F f, const T* x, const In*... more) {
+  T part[detail::kChunk], total{};
+  for (std::uint64_t i = 0; i < n; i += detail::kChunk) {
+    const std::uint64_t m = std::min(detail::kChunk, n - i);
+    detail::store(m, part, f, x + i, (more + i)...);
+    total += detail::sum_plain(m, part);
+  }
+  return total;
 }
 
 // A set of axes: bit i is axis i.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <trellis/sdk/attrs.hpp>
 #include <trellis/sdk/tensor.hpp>
 
 namespace trellis::sdk {
@@ -110,6 +111,21 @@ inline Dim matmul_dim(const Dim& x, const Dim& y, std::string_view x_name = "x",
   TRL_REQUIRE(x[1] == y[0], "inner sizes differ: ", x_name, " is ", detail::one(x), ", ", y_name,
               " is ", detail::one(y), " (need columns of ", x_name, " == rows of ", y_name, ")");
   return y.rank < 2 ? Dim{x[0]} : Dim{x[0], y[1]};
+}
+
+// An axis as users write it: negative counts from the last dimension. Axes beyond the rank have
+// size 1.
+inline std::uint32_t axis_of(std::int64_t axis, const Dim& dim) {
+  const std::int64_t a = axis < 0 ? axis + dim.rank : axis;
+  TRL_REQUIRE(a >= 0 && a < TRL_MAX_RANK, "no such axis: ", axis, " of ", detail::one(dim),
+              " (need from -", dim.rank, " to ", TRL_MAX_RANK - 1, ")");
+  return static_cast<std::uint32_t>(a);
+}
+// A set of axes, bit i for axis i; an empty list means all.
+inline std::uint32_t axes_of(Ints axes, const Dim& dim) {
+  std::uint32_t set = axes.empty() ? (1u << TRL_MAX_RANK) - 1 : 0;
+  for (const std::int64_t axis : axes) set |= 1u << axis_of(axis, dim);
+  return set;
 }
 
 // The rank of x lies in [lo, hi].

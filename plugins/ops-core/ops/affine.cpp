@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A bias and the sum of any number of matrix products, in one node.
+//
+//   y   = b + w1 x1 + w2 x2 + ...
+//   db  = dy          summed over the columns and the batch elements that share b
+//   dwi = dy xi'
+//   dxi = wi' dy
+
+#include "kernels/product.hpp"
+
+namespace trellis::ops {
+
+struct Affine {
+  static constexpr OpSpec spec{
+      .name = "affine",
+      .summary = "bias plus a sum of matrix products",
+      .doc =
+          "Inputs are b, w1, x1, w2, x2, ...; each w is {m,k}, each x {k} or {k,n}. b is {m}, or "
+          "anything that broadcasts to the products' shape. Shared parameters are multiplied once "
+          "for "
+          "a whole batch.",
+      .formula = "y = b + w1 x1 + w2 x2 + ...",
+      .examples =
+          "affine({3}, {3,2}, {2}); affine({3}, {3,2}, {2}x4, {3,4}, {4}x4); "
+          "affine({3}, {3,2}, {2,5}); affine({3,2}x2, {3,2}x2, {2,2}); affine({}, {1,2}, {2}x3)",
+      .aliases = {"dynet.affine_transform"},
+      .inputs = {In("b").shared().about("bias"),
+                 In("terms").shared().keep().variadic().about("w1, x1, w2, x2, ...")},
+  };
+
+  static Dim infer(Dims x) {
+    TRL_REQUIRE(x.size() % 2 == 1, "needs a bias and pairs of matrix and vector: given ", x.size(),
+                " inputs (need an odd number)");
+    Dim y;
+    for (std::uint32_t i = 1; i < x.size(); i += 2) {
+      const std::string number = std::to_string((i + 1) / 2);
+      const Dim z = matmul_dim(x[i], x[i + 1], "w" + number, "x" + number);
+      TRL_REQUIRE(i == 1 || z.same_shape(y), "products differ: w1 x1 is ", y, ", w", number, " x",
+                  number, " is ", z, " (must be equal)");
+      if (i == 1) y = z;
+    }
+    const Dim b = x[0];
+    for (std::uint32_t axis = 0; axis < b.rank; ++axis)
+      TRL_REQUIRE(b[axis] == y[axis] || b[axis] == 1, "the bias does not fit: b is ",
+                  b.with_batch(1), ", the products are ", y,
+                  " (each axis of b must be equal or 1)");
+    return y;
+  }
+
+  static void forward(const auto& f) {
+    map(f.x(0), f.y(), [](auto v) { return v; });
+    for (std::uint32_t i = 1; i < f.inputs(); i += 2) product(f, f.x(i), f.x(i + 1), f.y(), 1);
+  }
+
+  static void backward(const auto& b) {
+    grad_zip(b.dy(), b.dx(0), [](auto v) { return v; });
+    for (std::uint32_t i = 1; i < b.inputs(); i += 2) {
+      product_grad_left(b, b.dy(), b.x(i + 1), b.dx(i));
+      product_grad_right(b, b.x(i), b.dy(), b.dx(i + 1));
+    }
+  }
+};
+
+TRL_OPS(affine, Affine)
+
+}  // namespace trellis::ops
