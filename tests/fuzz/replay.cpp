@@ -13,7 +13,7 @@
 
 namespace {
 
-constexpr int kMutants = 500;
+constexpr int kMutants = 5000;
 constexpr size_t kLargest = size_t{1} << 20;
 
 using Bytes = std::vector<uint8_t>;
