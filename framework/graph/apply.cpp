@@ -80,13 +80,15 @@ uint32_t GraphImpl::append_values(const Pattern& p, uint32_t index, std::span<co
     for (uint32_t o = 0; o < p.n_out; ++o)
       if (p.op->out[o].flags & TRL_OUT_NO_GRAD) v[o].flags &= ~uint32_t(kNeedsGrad);
   ++nodes_;
-  if (options_.immediate) [[unlikely]] {
-    try {
-      engine_->added(id);
-    } catch (...) {
-      truncate(id);
-      throw;
-    }
+  return id;
+}
+
+uint32_t GraphImpl::compute_now(uint32_t id) {
+  try {
+    engine_->added(id);
+  } catch (...) {
+    truncate(id);
+    throw;
   }
   return id;
 }
@@ -384,7 +386,7 @@ uint32_t GraphImpl::apply_with_attrs(const OpEntry& op, std::span<const uint32_t
 
 uint32_t GraphImpl::apply(const OpEntry& op, std::span<const uint32_t> in, const Attrs& attrs) {
   if (attrs.empty() && op.attrs.empty()) return apply(op, in, std::span<const trl_attr>());
-  const BoundAttrs bound("[" + op.name + "]", op.attrs, attrs);
+  const BoundAttrs bound(op.name, op.attrs, attrs);
   return apply(op, in, bound.all(), bound.batch());
 }
 
@@ -423,6 +425,9 @@ uint32_t GraphImpl::make_payload(const OpEntry& op, std::span<const uint32_t> in
     const AttrSpec& spec = op.attrs[i];
     if (!spec.per_batch()) continue;
     const trl_attr& given = attrs[i].count || attrs[i].offsets ? attrs[i] : spec.dflt;
+    if (spec.required() && attrs[i].count == 0 && !attrs[i].offsets)
+      refuse(op, in, ErrorKind::argument,
+             "attribute '" + spec.key + "' is missing (it has no default)");
     trl_attr a{};
     a.type = spec.type;
     // a scalar default has its value inline

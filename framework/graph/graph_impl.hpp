@@ -323,7 +323,8 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
     if (p->kind == Kind::op && !p->kernel) [[unlikely]]
       return expand(op, attr, in, payload);
     last_pattern_ = index;
-    return append_values(*p, index, in, payload);
+    const uint32_t id = append_values(*p, index, in, payload);
+    return options_.immediate ? compute_now(id) : id;
   }
   bool matches(const Pattern& p, const OpEntry& op, uint32_t attr, uint32_t attr_batch,
                std::span<const uint32_t> in) const {
@@ -336,6 +337,7 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   }
   uint32_t append_values(const Pattern& p, uint32_t index, std::span<const uint32_t> in,
                          uint32_t payload);
+  uint32_t compute_now(uint32_t id);  // immediate mode; a node that fails is not added
   uint32_t append_leaf(Kind kind, uint32_t cls, uint32_t payload, char* data, bool needs_grad);
   uint32_t apply_with_attrs(const OpEntry& op, std::span<const uint32_t> in,
                             std::span<const trl_attr> attrs, uint32_t attr_batch);

@@ -129,6 +129,10 @@ uint32_t GraphImpl::intern_attrs(const OpEntry& op, std::span<const trl_attr> at
   };
   if (const uint32_t s = tables_->attrs.find(h, equal)) return s;
 
+  // Seen for the first time: ranges and choices hold from here on.
+  for (size_t i = 0; i < attrs.size(); ++i)
+    if (!op.attrs[i].per_batch()) check_attrs(op.name, {&op.attrs[i], 1}, {&attrs[i], 1});
+
   AttrSet set;
   set.op = op.handle;
   set.hash = h;

@@ -35,12 +35,12 @@ void fill_any(char* to, DType dtype, uint64_t n, double v) {
 
 uint32_t GraphImpl::append_leaf(Kind kind, uint32_t cls, uint32_t payload, char* data,
                                 bool needs_grad) {
-  const uint32_t id =
-      append_values(*patterns_[leaf_pattern(kind, cls)], leaf_pattern(kind, cls), {}, payload);
+  const uint32_t pattern = leaf_pattern(kind, cls);
+  const uint32_t id = append_values(*patterns_[pattern], pattern, {}, payload);
   data_[id] = data;
   values_[id].flags =
       (needs_grad ? uint32_t(kNeedsGrad) : 0u) | (data ? uint32_t(kComputed | kAlways) : 0u);
-  return id;
+  return options_.immediate && !data ? compute_now(id) : id;
 }
 
 uint32_t GraphImpl::constant(const Dim& dim, DType dtype, double value) {
