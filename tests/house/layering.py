@@ -42,7 +42,7 @@ class Checker:
             if name.startswith("trellis/abi/") or name.startswith("trellis/sdk/"):
                 return "sdk/include/" + name.rsplit("/", 1)[0].removesuffix("/ext").removesuffix("/draft"), None
             if name.startswith("trellis/ops/"):  # typed functions, generated from the schemas of plugins
-                return self.owner["trellis"], None
+                return self.owner["ops"], None
             if name.startswith("trellis/"):
                 owner = self.owner.get(name.removeprefix("trellis/").removesuffix(".hpp"))
                 return owner, None if owner else "is a public header of no folder"
@@ -57,6 +57,10 @@ class Checker:
         component = self.root / "/".join(path.relative_to(self.root).parts[: 2 if folder == "plugins" else 1])
         if name.endswith(".inc") or (component / name).exists() or (path.parent / name).exists():
             return folder, None
+        if (self.root / "framework" / name).exists():
+            return "framework/" + name.split("/")[0], None
+        if (self.root / "tests" / name).exists():
+            return "tests", None
         return None, f"does not exist below {component.relative_to(self.root)}/"
 
     def check(self, path):
