@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TRELLIS_TEST_SANITIZED 1
@@ -44,27 +45,28 @@ void* __libc_calloc(size_t, size_t);
 void* __libc_realloc(void*, size_t);
 void* __libc_memalign(size_t, size_t);
 
-__attribute__((visibility("default"))) void* malloc(size_t n) {
+__attribute__((visibility("default"))) void* malloc(size_t n) noexcept {
   ++trellis::test::allocations;
   return __libc_malloc(n);
 }
-__attribute__((visibility("default"))) void* calloc(size_t n, size_t size) {
+__attribute__((visibility("default"))) void* calloc(size_t n, size_t size) noexcept {
   ++trellis::test::allocations;
   return __libc_calloc(n, size);
 }
-__attribute__((visibility("default"))) void* realloc(void* p, size_t n) {
+__attribute__((visibility("default"))) void* realloc(void* p, size_t n) noexcept {
   ++trellis::test::allocations;
   return __libc_realloc(p, n);
 }
-__attribute__((visibility("default"))) void* memalign(size_t alignment, size_t n) {
+__attribute__((visibility("default"))) void* memalign(size_t alignment, size_t n) noexcept {
   ++trellis::test::allocations;
   return __libc_memalign(alignment, n);
 }
-__attribute__((visibility("default"))) void* aligned_alloc(size_t alignment, size_t n) {
+__attribute__((visibility("default"))) void* aligned_alloc(size_t alignment, size_t n) noexcept {
   ++trellis::test::allocations;
   return __libc_memalign(alignment, n);
 }
-__attribute__((visibility("default"))) int posix_memalign(void** out, size_t alignment, size_t n) {
+__attribute__((visibility("default"))) int posix_memalign(void** out, size_t alignment,
+                                                          size_t n) noexcept {
   ++trellis::test::allocations;
   *out = __libc_memalign(alignment, n);
   return *out != nullptr ? 0 : 12;  // ENOMEM

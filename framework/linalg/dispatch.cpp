@@ -27,8 +27,7 @@ std::string_view view(const trl_str& s) { return {s.p, s.n}; }
 trl_status refuse(const trl_mm_args& x, const char* who, trl_status status,
                   const std::string& fact) {
   const std::string text = fmt::format("[{}] {}", who, fact);
-  if (x.call != nullptr) x.call->host->fail(x.call, status, {text.data(), text.size()});
-  return status;
+  return x.call->host->fail(x.call, status, {text.data(), text.size()});
 }
 
 // Leading dimension `ld` of a rows x cols matrix.
@@ -200,9 +199,9 @@ trl_status LinalgDispatch::gemv(const trl_mm_args& args) {
   x.flags &= ~uint32_t(TRL_MM_TRANS_B);
   x.ldb = x.k;
   x.ldc = x.m;
+  if (const trl_status status = check_arguments(x, "gemv"); status < 0) return status;
   if (x.n != 1)
     return refuse(x, "gemv", TRL_E_SHAPE, fmt::format("n is {} (1; gemm takes more)", x.n));
-  if (const trl_status status = check_arguments(x, "gemv"); status < 0) return status;
   return run(x, "gemv");
 }
 
