@@ -89,11 +89,14 @@ def check_tests(root):
             yield f"{path.relative_to(root)}: has no test in {folder.relative_to(root)}"
 
 
-def nearest_build(root, path):
-    for folder in path.relative_to(root).parents:
-        build = root / folder / "meson.build"
-        if build.exists():
-            return build.read_text(encoding="utf-8")
+def lists_of(root, path):
+    """The meson.build nearest to a file; for a test of a plugin also the plugin's, which lists both by one word."""
+    path = path.relative_to(root)
+    builds = [root / folder / "meson.build" for folder in path.parents]
+    texts = [next(build for build in builds if build.exists()).read_text(encoding="utf-8")]
+    if path.parts[:2] == ("tests", "plugins"):
+        texts.append((root / "plugins" / path.parts[2] / "meson.build").read_text(encoding="utf-8"))
+    return "\n".join(texts)
 
 
 def check_listed(root):
@@ -101,7 +104,7 @@ def check_listed(root):
     by_word = ("plugins/**/*.cpp", "sdk/include/**/*.h*", "framework/include/**/*.hpp")
     for pattern in by_file_name + by_word:
         for path in sorted(root.glob(pattern)):
-            words = set(re.findall(r"[\w.-]+", nearest_build(root, path)))
+            words = set(re.findall(r"[\w.-]+", lists_of(root, path)))
             listed = path.name in words or pattern in by_word and path.stem in words
             # tests of operators are listed by the operator's word
             listed = listed or path.stem.endswith("_test") and path.stem.removesuffix("_test") in words
