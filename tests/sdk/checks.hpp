@@ -176,7 +176,7 @@ inline double close(double a, double b) {
 }
 
 inline void check_close(const std::vector<double>& a, const std::vector<double>& b,
-                        double tolerance, const char* what) {
+                        double tolerance, const std::string& what) {
   REQUIRE(a.size() == b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     const bool same =
@@ -217,7 +217,8 @@ inline void check_gradient(Host& host, const std::string& id, const std::vector<
       const double down = loss(Application(host, id, moved, attrs).forward(), w, app.n_visible());
       numeric.push_back((up - down) / (2 * kStep));
     }
-    check_close(d[i].data, numeric, 2e-7, "gradient against central differences,");
+    if (text(app.op().unchecked).rfind("gradient:", 0) != 0)
+      check_close(d[i].data, numeric, 2e-7, "gradient against central differences,");
   }
   // Adding to what is there, and every subset of wanted gradients.
   for (uint32_t subset = 0; subset < (1u << std::min<size_t>(in.size(), 4)); ++subset) {
