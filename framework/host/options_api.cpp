@@ -7,7 +7,8 @@ namespace {
 
 trl_status get(trl_call* c, trl_str key, trl_str* out) noexcept {
   *out = {nullptr, 0};
-  if (const trl_status st = require_phase(c, "reading options", Phase::init); st != TRL_OK) return st;
+  if (const trl_status st = require_phase(c, "reading options", Phase::init); st != TRL_OK)
+    return st;
   return guard_host(c, [&] {
     Call& call = as_call(c);
     if (const std::string* value = call.core->loader->option(call.plugin_id, view_of(key)))

@@ -66,7 +66,7 @@ void set_broken(PluginInfo& info, const char* why) {
 PluginInfo examine(const fs::path& manifest, bool shipped, std::string where) {
   PluginInfo info;
   info.manifest = fs::absolute(manifest);
-  info.id = manifest_id(manifest.filename().native());
+  info.id = manifest_id(manifest);
   info.state = shipped ? "shipped" : "unsigned";
   info.reason = std::move(where);
   try {
@@ -180,8 +180,8 @@ PluginInfo inspect_plugin(const std::string& id_or_file, const RuntimeOptions& o
   if (!file.empty()) {
     if (!fs::exists(file, error))
       fail(ErrorKind::plugin, "[plugin] cannot inspect " + quoted(file) + ": no such file");
-    if (manifest_id(file.filename().native()).empty()) {
-      const std::string& name = file.filename().native();
+    if (manifest_id(file).empty()) {
+      const std::string name = file.filename().native();
       const fs::path beside =
           file.parent_path() / (name.substr(0, name.find('.')) + std::string(kManifestSuffix));
       if (!fs::exists(beside, error)) return examine_library(file);

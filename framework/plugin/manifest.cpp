@@ -24,9 +24,8 @@ void read_plugin(TomlTable t, Manifest& m) {
   m.id = t.text("id");
   if (!is_plugin_id(m.id))
     t.reject("id", "is '" + m.id + "'", "lower case letters, digits, dashes");
-  const std::string_view stem = manifest_id(m.file.filename().native());
-  if (m.id != stem)
-    t.reject("id", "is '" + m.id + "'", "'" + std::string(stem) + "', as the file is named");
+  const std::string stem = manifest_id(m.file);
+  if (m.id != stem) t.reject("id", "is '" + m.id + "'", "'" + stem + "', as the file is named");
   const std::string version = t.text("version");
   const auto parsed = Version::parse(version);
   if (!parsed) t.reject("version", "is '" + version + "'", "a version such as 1.4.0");
@@ -104,10 +103,10 @@ bool is_plugin_id(std::string_view id) {
          std::all_of(id.begin(), id.end(), [](char c) { return is_lower_or_digit(c) || c == '-'; });
 }
 
-std::string_view manifest_id(std::string_view file_name) {
-  if (file_name.size() <= kManifestSuffix.size() || !file_name.ends_with(kManifestSuffix))
-    return {};
-  return file_name.substr(0, file_name.size() - kManifestSuffix.size());
+std::string manifest_id(const fs::path& file) {
+  const std::string name = file.filename().native();
+  if (name.size() <= kManifestSuffix.size() || !name.ends_with(kManifestSuffix)) return {};
+  return name.substr(0, name.size() - kManifestSuffix.size());
 }
 
 Manifest read_manifest(const fs::path& file) {

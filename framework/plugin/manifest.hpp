@@ -53,7 +53,7 @@ struct Manifest {
 bool is_plugin_id(std::string_view id);
 
 // The id a manifest's file name stands for; empty: not the name of a manifest.
-std::string_view manifest_id(std::string_view file_name);
+std::string manifest_id(const std::filesystem::path& file);
 
 // Throws Error(plugin) naming file, line and key.
 Manifest read_manifest(const std::filesystem::path& file);

@@ -330,9 +330,9 @@ class Chooser {
 }  // namespace
 
 fs::path manifest_at(const fs::path& path) {
-  if (!manifest_id(path.filename().native()).empty()) return path;
+  if (!manifest_id(path).empty()) return path;
   if (path.extension() == ".so") {
-    const std::string& name = path.filename().native();
+    const std::string name = path.filename().native();
     const fs::path beside =
         path.parent_path() / (name.substr(0, name.find('.')) + std::string(kManifestSuffix));
     std::error_code error;

@@ -50,7 +50,7 @@ void collect(const fs::path& folder, int depth, std::vector<fs::path>& files) {
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
     names.push_back(at->path());
   for (const fs::path& path : names) {
-    if (!manifest_id(path.filename().native()).empty())
+    if (!manifest_id(path).empty())
       files.push_back(path);
     else if (depth > 1 && fs::is_directory(path, error))
       collect(path, depth - 1, files);
@@ -106,7 +106,7 @@ Places::Places(const std::vector<fs::path>& search, const Trace& trace) {
                                        " manifests");
     for (const fs::path& file : files) {
       trace.line(TraceTopic::search, "  " + quoted(file));
-      manifests_.push_back({std::string(manifest_id(file.filename().native())), file, &place});
+      manifests_.push_back({manifest_id(file), file, &place});
     }
   }
 }

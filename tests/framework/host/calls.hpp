@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "../../support/test_ops.hpp"
 #include "host/host.hpp"
 #include "plugin/loader.hpp"
+#include "support/test_ops.hpp"
 #include "tensor/arena.hpp"
 
 namespace trellis::test {

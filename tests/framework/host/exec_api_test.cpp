@@ -144,9 +144,9 @@ TEST_CASE("exec_api: an invoke that cannot be says why and touches nothing") {
   CHECK(y == std::vector<float>(4, 7));
   // What the operator itself says comes through.
   const trl_op_handle faulty = c.resolve("test.faulty", {"when"});
-  CHECK(refused(TRL_E_INVALID, faulty, {in}, {out}, {integer(1)})
+  CHECK(refused(TRL_E_SHAPE, faulty, {in}, {out}, {integer(1)})
             .find("[faulty] refused: as asked (infer)") != std::string::npos);
-  CHECK(refused(TRL_E_INVALID, faulty, {in}, {out}, {integer(2)})
+  CHECK(refused(TRL_E_SHAPE, faulty, {in}, {out}, {integer(2)})
             .find("[faulty] failed: as asked (forward)") != std::string::npos);
   c.call.depth = 8;
   CHECK(refused(TRL_E_INVALID, square, {in}, {out}) == "[test.square] invoked 9 deep (at most 8)");

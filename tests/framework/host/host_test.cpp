@@ -9,8 +9,6 @@ using namespace trellis;
 using namespace trellis::detail;
 using namespace trellis::test;
 
-TRL_PLUGIN("test-ops", "1.0.0", "test", trellis::test::ops::test_ops)
-
 TEST_CASE("host: one immutable table for the process, with both versions") {
   CHECK(host_table() == host_table());
   CHECK(host_table()->struct_size == sizeof(trl_host));

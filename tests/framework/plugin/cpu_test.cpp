@@ -21,14 +21,14 @@ TEST_CASE("cpu: this machine runs what this test was compiled for") {
   CHECK(machine_cpu_level() >= cpu_level_from(TRL_CPU_LEVEL));
   CHECK(machine_target() == TRL_TARGET);
 #if defined(__x86_64__)
-  CHECK(__builtin_cpu_supports("avx2") == (machine_cpu_level() >= 3));
+  CHECK((__builtin_cpu_supports("avx2") != 0) == (machine_cpu_level() >= 3));
   CHECK(machine_cpu_level() <= (__builtin_cpu_supports("avx512f") ? 4 : 3));
 #endif
 }
 
 TEST_CASE("cpu: TRELLIS_CPU_LEVEL lowers the level and nothing else") {
   const TempFolder folder;
-  const fs::path manifest = install(folder.path(), {.id = "good"});
+  const fs::path manifest = install(folder.path(), named("good"));
   const auto level = [&](const std::string& value) {
     return drive({"--plugin", manifest},
                  {{"TRELLIS_CPU_LEVEL", value}, {"TRELLIS_PLUGIN_DEBUG", "verify"}});

@@ -11,7 +11,7 @@ using namespace trellis::test;
 
 TEST_CASE("inspect: a plugin by manifest, library or id, without running it") {
   const TempFolder folder;
-  ManifestText m{.id = "good"};
+  ManifestText m = named("good");
   m.more =
       "[provides]\nops = [\"test.square@1\"]\n[requires]\nplugins = [{ id = \"base\", version = "
       "\"^1\" }]\n[odd]\n";
@@ -42,7 +42,7 @@ TEST_CASE("inspect: a plugin by manifest, library or id, without running it") {
 
 TEST_CASE("inspect: what would be refused comes back as broken, with the reason") {
   const TempFolder folder;
-  const fs::path manifest = install(folder.path(), {.id = "no-note"});
+  const fs::path manifest = install(folder.path(), named("no-note"));
   PluginInfo info = inspect_plugin(manifest);
   CHECK(info.state == "broken");
   CHECK(contains(info.reason, "has no plugin note"));
@@ -69,10 +69,10 @@ TEST_CASE("inspect: a name or file that is not there is an error") {
 
 TEST_CASE("inspect: all that the places hold, and which of them counts") {
   const TempFolder folder;
-  install(folder / "a", {.id = "good"});
-  install(folder / "b", {.id = "good"});
-  install(folder / "b", {.id = "no-note"});
-  install(folder / "b", {.id = "zz-last"});
+  install(folder / "a", named("good"));
+  install(folder / "b", named("good"));
+  install(folder / "b", named("no-note"));
+  install(folder / "b", named("zz-last"));
   RuntimeOptions options;
   options.search = {folder / "a", folder / "b"};
   ::setenv("TRELLIS_PLUGINS_DISABLE", "zz-*", 1);
@@ -92,7 +92,7 @@ TEST_CASE("inspect: all that the places hold, and which of them counts") {
 TEST_CASE("inspect: a runtime says what it has loaded") {
   const TempFolder folder;
   RuntimeOptions options;
-  options.plugins = {install(folder.path(), {.id = "good"})};
+  options.plugins = {install(folder.path(), named("good"))};
   const Runtime runtime(options);
   const std::vector<PluginInfo> loaded = loaded_plugins(runtime);
   REQUIRE(loaded.size() == 1);
@@ -106,9 +106,9 @@ TEST_CASE("inspect: a runtime says what it has loaded") {
 TEST_CASE("inspect: two runtimes of one process have each their own plugins") {
   const TempFolder folder;
   RuntimeOptions one, two;
-  one.plugins = {install(folder.path(), {.id = "good"})};
-  two.plugins = {install(folder.path(), {.id = "helper-one"}),
-                 install(folder.path(), {.id = "helper-two"})};
+  one.plugins = {install(folder.path(), named("good"))};
+  two.plugins = {install(folder.path(), named("helper-one")),
+                 install(folder.path(), named("helper-two"))};
   const Runtime a(one), b(two);
   CHECK(loaded_plugins(a).size() == 1);
   REQUIRE(loaded_plugins(b).size() == 2);

@@ -21,19 +21,19 @@ VerifiedLibrary verified(const fs::path& path) {
 
 TEST_CASE("library: one file is opened once, by whatever name") {
   const TempFolder folder;
-  install(folder.path(), {.id = "good"});
+  install(folder.path(), named("good"));
   fs::create_symlink(folder / "good.so", folder / "link.so");
   const trl_entry_fn entry = open_library(verified(folder / "good.so"));
-  CHECK(entry != nullptr);
-  CHECK(open_library(verified(folder / "good.so")) == entry);
-  CHECK(open_library(verified(folder / "link.so")) == entry);
+  CHECK((entry != nullptr));
+  CHECK((open_library(verified(folder / "good.so")) == entry));
+  CHECK((open_library(verified(folder / "link.so")) == entry));
   fs::copy_file(folder / "good.so", folder / "copy.so");
-  CHECK(open_library(verified(folder / "copy.so")) != entry);
+  CHECK((open_library(verified(folder / "copy.so")) != entry));
 }
 
 TEST_CASE("library: the dynamic linker's own words come through") {
   const TempFolder folder;
-  install(folder.path(), {.id = "undefined-symbol"});
+  install(folder.path(), named("undefined-symbol"));
   const std::string path = folder / "undefined-symbol.so";
   CHECK(error_of([&] { open_library(verified(path)); }) ==
         "[plugin] cannot load '" + path + "': " + path + ": undefined symbol: function_of_nobody");
@@ -41,7 +41,7 @@ TEST_CASE("library: the dynamic linker's own words come through") {
 
 TEST_CASE("library: a file that was replaced after it was verified is refused") {
   const TempFolder folder;
-  install(folder.path(), {.id = "good"});
+  install(folder.path(), named("good"));
   const VerifiedLibrary v = verified(folder / "good.so");
   fs::copy_file(folder / "good.so", folder / "fresh.so");
   fs::rename(folder / "fresh.so", folder / "good.so");
@@ -50,7 +50,7 @@ TEST_CASE("library: a file that was replaced after it was verified is refused") 
 
 TEST_CASE("library: one without an entry says so") {
   const TempFolder folder;
-  install(folder.path(), {.id = "no-entry"});
+  install(folder.path(), named("no-entry"));
   CHECK(contains(error_of([&] { open_library(verified(folder / "no-entry.so")); }),
                  "does not export trl_plugin_entry_v1"));
 }

@@ -28,12 +28,6 @@ std::string with_path(std::string text, const std::string& path) {
   return text;
 }
 
-ManifestText named(const std::string& id) {
-  ManifestText m;
-  m.id = id;
-  return m;
-}
-
 ManifestText with(ManifestText m, std::string ManifestText::*field, const std::string& value) {
   m.*field = value;
   return m;

@@ -100,8 +100,8 @@ TEST_CASE("manifest: unknown keys are warnings with their line") {
   const std::string prefix = "[plugin] '" + file.native() + "': line ";
   REQUIRE(m.warnings.size() == 3);
   CHECK(m.warnings[0] == prefix + "17: unknown key 'requires.glibcc'");
-  CHECK(m.warnings[1] == prefix + "35: unknown key 'env.speed'");
-  CHECK(m.warnings[2] == prefix + "36: unknown key 'extra'");
+  CHECK(m.warnings[1] == prefix + "34: unknown key 'env.speed'");
+  CHECK(m.warnings[2] == prefix + "35: unknown key 'extra'");
 }
 
 TEST_CASE("manifest: wrong types and values are errors with line and key") {

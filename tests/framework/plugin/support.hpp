@@ -84,6 +84,12 @@ struct ManifestText {
   }
 };
 
+inline ManifestText named(const std::string& id) {
+  ManifestText m;
+  m.id = id;
+  return m;
+}
+
 // Puts a fixture and its manifest into a folder; returns the manifest's path.
 inline fs::path install(const fs::path& folder, const ManifestText& m,
                         const std::string& from = {}) {

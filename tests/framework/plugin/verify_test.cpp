@@ -47,7 +47,7 @@ TEST_CASE("verify: versions that do not fit name both sides and the way out") {
 
 TEST_CASE("verify: a right plugin passes, and its file stays open") {
   const TempFolder folder;
-  const Manifest m = read_manifest(install(folder.path(), {.id = "good"}));
+  const Manifest m = read_manifest(install(folder.path(), named("good")));
   const VerifiedLibrary v = verify(m, Trace(""));
   CHECK(v.path == folder / "good.so");
   CHECK(v.file.fd() >= 0);
