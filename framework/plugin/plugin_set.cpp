@@ -41,7 +41,7 @@ class Chooser {
       check_overrides();
     } else {
       for (const auto& item : items_)
-        if (!item->failure.empty()) set_.left_out.push_back(item->failure);
+        if (!item->failure.empty() && !item->is_off) set_.left_out.push_back(item->failure);
     }
     return std::move(set_);
   }
@@ -54,7 +54,7 @@ class Chooser {
     ChosenPlugin chosen;
     std::string failure;  // empty: can be loaded, as far as is known
     size_t rank = 0;      // position in search order
-    bool is_read = false;
+    bool is_read = false, is_off = false;
     Visit visit = Visit::no;
   };
 
@@ -79,7 +79,7 @@ class Chooser {
     for (const FoundManifest& found : places_.manifests()) {
       if (!found.place->shipped) continue;
       if (const std::string off = disabled_by(found.id); !off.empty()) {
-        trace_.line(TraceTopic::resolve, found.id + ": skipped, " + off);
+        trace_.line(TraceTopic::resolve, found.id + ": off, " + off);
         continue;
       }
       PluginWish wish;
@@ -184,7 +184,8 @@ class Chooser {
   void check_enabled(Item& item, const std::string& asked) {
     const std::string off = disabled_by(item.id, item.chosen.manifest.disable_variable);
     if (off.empty()) return;
-    if (!set_.named) trace_.line(TraceTopic::resolve, item.id + ": skipped, " + off);
+    item.is_off = true;
+    trace_.line(TraceTopic::resolve, item.id + ": off, " + off);
     item.failure = "[plugin] cannot load '" + item.id + "': disabled by " + off + asked;
   }
 

@@ -517,6 +517,28 @@ TEST_CASE("loader: operators of a plugin that sorts later are there for one that
   CHECK(alone.says("'test.square'"));
 }
 
+TEST_CASE("loader: a plugin offers an interface to those that require it") {
+  const TempFolder folder;
+  ManifestText uses = named("a-uses");
+  uses.more = "[requires]\nplugins = [{ id = \"offers\" }, { id = \"zz-last\" }]\n";
+  install(folder.path(), uses);
+  install(folder.path(), named("offers"));
+  install(folder.path(), named("zz-last"));
+  const fs::path file = folder / "trellis.toml";
+  const std::string rest = "zz-last = \"*\"\na-uses = { options = { misuse = \"number\" } }\n";
+  write_file(file, "[plugins]\noffers = \"*\"\n" + rest);
+  const Outcome o = drive({"--search", folder.path(), "--file", file});
+  CAPTURE(o.out);
+  CHECK(o.status == 0);
+  CHECK(o.count("loaded ") == 3);
+
+  install(folder.path(), named("a-uses"));
+  write_file(file, "[plugins]\n" + rest);
+  const Outcome alone = drive({"--search", folder.path(), "--file", file});
+  CHECK(alone.status == 1);
+  CHECK(alone.says("its init fails: [a-uses] nobody offers test.number/1"));
+}
+
 TEST_CASE("loader: options reach the plugin, and one that nobody asked for is told") {
   const TempFolder folder;
   install(folder.path(), named("a-uses"));
@@ -556,12 +578,20 @@ TEST_CASE(
   ManifestText lonely = named("long-table");
   lonely.more = "[requires]\nplugins = [{ id = \"nowhere\", version = \"^2\" }]\n";
   install(folder.path(), lonely);
+  ManifestText off = named("counts-selves");
+  off.more = "[env]\ndisable = \"TRELLIS_TEST_OFF\"\n";
+  install(folder.path(), off);
+  install(folder.path(), named("destructors"));
   const Outcome o =
-      drive({"--all", "--apply", "test.square"}, {{"TRELLIS_PLUGIN_PATH", folder.path()}});
+      drive({"--all", "--apply", "test.square"}, {{"TRELLIS_PLUGIN_PATH", folder.path()},
+                                                  {"TRELLIS_TEST_OFF", "1"},
+                                                  {"TRELLIS_PLUGINS_DISABLE", "destr*"}});
   CAPTURE(o.out);
   CHECK(o.status == 0);
   CHECK(o.count("loaded ") == 1);
   CHECK(o.says("loaded good"));
+  CHECK_FALSE(o.says("counts-selves"));
+  CHECK_FALSE(o.says("destructors"));
   CHECK(o.says("test.square(3) = 9"));
   CHECK(o.says("log 4: [plugin] cannot load '" + (folder / "no-note.so").native() +
                "': has no plugin note"));
