@@ -54,6 +54,7 @@ void ExecEngine::backward(uint32_t loss, bool full) {
       *reinterpret_cast<double*>(grad_[loss]) = 1;
     else
       *reinterpret_cast<float*>(grad_[loss]) = 1;
+    mark_hooks(loss);
     deferred_.resize(1);  // 0: none
     deferred_keys_.resize(0);
     deferred_head_.resize(std::max(deferred_head_.size(), g_.key_count()));
@@ -62,7 +63,9 @@ void ExecEngine::backward(uint32_t loss, bool full) {
       for (uint32_t i = seg.count; i-- > 0;) {
         if (seg.straight) {
           const uint32_t node = order_[seg.first + i];
-          if (reach_[node] && regions_[region_[node]].segment == s) backward_node(seg.first + i);
+          if (!reach_[node] || regions_[region_[node]].segment != s) continue;
+          if (!hooks_.empty()) run_hooks(node);
+          backward_node(seg.first + i);
           continue;
         }
         const Group& g = groups_[seg.first + i];
@@ -71,6 +74,9 @@ void ExecEngine::backward(uint32_t loss, bool full) {
         uint32_t reached = 0;
         for (const uint32_t n : nodes) reached += reach_[n] && regions_[region_[n]].segment == s;
         if (reached == 0) continue;
+        if (!hooks_.empty())
+          for (const uint32_t n : nodes)
+            if (regions_[region_[n]].segment == s) run_hooks(n);
         const Kind kind = g_.pattern_of(nodes[0]).kind;
         if (kind == Kind::lookup || kind == Kind::const_lookup) {
           backward_lookup(nodes, uint32_t(s));
@@ -85,6 +91,7 @@ void ExecEngine::backward(uint32_t loss, bool full) {
       }
     }
     run_deferred();
+    if (!hooks_.empty()) run_leaf_hooks(loss);
   } catch (...) {
     for (const uint32_t k : std::span(deferred_keys_.data(), deferred_keys_.size()))
       deferred_head_[k] = 0;
@@ -100,12 +107,12 @@ void ExecEngine::reach(uint32_t loss, bool full) {
   // Groups may hold later nodes, so the marks cover all values.
   reach_.resize(g_.size());
   std::memset(reach_.data(), 0, g_.size());
-  reach_[loss] = 1;
-  if (const uint32_t node = g_.node_of(loss); node != loss) reach_[node] |= 2;
+  reach_[loss] = kWanted;
+  if (const uint32_t node = g_.node_of(loss); node != loss) reach_[node] |= kSibling;
   for (uint32_t id = loss; id > 0; --id) {
     if (!reach_[id]) continue;
     if (g_.value(id).flags & kSecondary) {
-      reach_[g_.value(id).in[0]] |= 2;
+      reach_[g_.value(id).in[0]] |= kSibling;
       continue;
     }
     const Pattern& p = g_.pattern_of(id);
@@ -116,7 +123,7 @@ void ExecEngine::reach(uint32_t loss, bool full) {
       if (v == GraphImpl::kAbsent) continue;
       const bool grad = full ? is_float(g_.cls_of(v).dtype) : (g_.value(v).flags & kNeedsGrad) != 0;
       if (grad && (p.all_inputs_grad || !(in_spec(*p.op, i).flags & TRL_IN_NO_GRAD)))
-        reach_[v] |= 1;
+        reach_[v] |= kWanted;
     }
   }
 }
@@ -257,7 +264,7 @@ void ExecEngine::backward_node(uint32_t position) {
   if (!any) return;
   for (uint32_t o = 0; o < p.n_out; ++o) {
     f.out[o].data = g_.data_[node + o];
-    f.d_out[o].data = reach_[node + o] & 1 ? grad_[node + o] : nullptr;
+    f.d_out[o].data = reach_[node + o] & kWanted ? grad_[node + o] : nullptr;
   }
   f.backward.flags = call_flags(false);
   const Arena::Mark tmp = tmp_.mark();
@@ -355,7 +362,7 @@ void ExecEngine::backward_group(const Group& g) {
       set_merged(f.out[o], k.flat, false, g.batch, g.elements);
       set_merged(f.d_out[o], k.flat, false, g.batch, g.elements);
       bool reached = false;
-      for (const uint32_t n : nodes) reached |= reach_[n + o] & 1;
+      for (const uint32_t n : nodes) reached |= (reach_[n + o] & kWanted) != 0;
       f.d_out[o].data = reached ? grad_[first + o] : nullptr;
     }
     f.backward.batch = k.flat ? 1 : g.batch;
@@ -452,7 +459,7 @@ void ExecEngine::run_deferred(uint32_t key, std::span<const uint32_t> nodes) {
     const char *value = g_.data_[first + o], *grad = grad_[first + o];
     uint64_t bytes = 0;
     for (const uint32_t n : nodes) {
-      reached |= reach_[n + o] & 1;
+      reached |= (reach_[n + o] & kWanted) != 0;
       values_run &= g_.data_[n + o] == value + bytes;
       grads_run &= grad_[n + o] && grad_[n + o] == grad + bytes;
       bytes += g_.cls_of(n + o).bytes;
@@ -479,6 +486,28 @@ void ExecEngine::run_deferred(uint32_t key, std::span<const uint32_t> nodes) {
   tmp_.rewind(tmp);
 }
 
+void ExecEngine::mark_hooks(uint32_t loss) {
+  for (const Hook& h : hooks_)
+    if (h.id <= loss && wants(h.id)) reach_[g_.node_of(h.id)] |= kHooked;
+}
+
+// A node's gradient is complete when its turn comes: everything that uses it ran before.
+void ExecEngine::run_hooks(uint32_t node) {
+  if (!(reach_[node] & kHooked)) return;
+  for (const Hook& h : hooks_)
+    if (g_.node_of(h.id) == node && wants(h.id)) h.f(gradient_view(h.id));
+}
+
+// Parameters and inputs: when everything ran.
+void ExecEngine::run_leaf_hooks(uint32_t loss) {
+  for (const Hook& h : hooks_) {
+    const Kind kind = g_.pattern_of(h.id).kind;
+    if (h.id <= loss && wants(h.id) && is_leaf(kind) && kind != Kind::lookup &&
+        kind != Kind::const_lookup)
+      h.f(gradient_view(h.id));
+  }
+}
+
 // After a failure: no gradient of this backward stays behind.
 void ExecEngine::forget_gradients() {
   for (uint32_t id = 1; id < g_.size(); ++id) {
@@ -489,6 +518,11 @@ void ExecEngine::forget_gradients() {
       g_.gradients(r).clear(r);
     }
   }
+}
+
+TensorView ExecEngine::gradient_view(uint32_t id) const {
+  const ClassInfo& c = g_.cls_of(id);
+  return TensorView(grad_[id], c.dim, c.dtype);
 }
 
 TensorView ExecEngine::gradient(uint32_t id) {
@@ -507,7 +541,7 @@ TensorView ExecEngine::gradient(uint32_t id) {
     grad_[id] = static_cast<char*>(backward_.allocate(c.bytes));
     std::memset(grad_[id], 0, c.bytes);
   }
-  return TensorView(grad_[id], c.dim, c.dtype);
+  return gradient_view(id);
 }
 
 }  // namespace trellis::detail

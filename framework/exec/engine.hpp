@@ -43,6 +43,9 @@ class ExecEngine final : public Engine {
   bool gradient_known(uint32_t id) const {
     return loss_ != 0 && id <= loss_ && grad_[id] != nullptr;
   }
+  void add_hook(uint32_t id, std::function<void(const TensorView&)> f) {
+    hooks_.push_back({id, std::move(f)});
+  }
   void checkpoint();
   void revert();
   void shrink();
@@ -75,6 +78,9 @@ class ExecEngine final : public Engine {
     uint32_t reserved;
   };
   enum SlotMode : uint32_t { kDirect, kGathered, kOne };
+  // Of a value in a backward: its gradient is wanted and reached; another output of the node is; it
+  // has a hook.
+  enum ReachBits : uint8_t { kWanted = 1, kSibling = 2, kHooked = 4 };
   struct Deferred {
     uint32_t key, first, count;  // nodes in order_
     uint32_t next;
@@ -114,7 +120,7 @@ class ExecEngine final : public Engine {
   // backward.cpp
   void reach(uint32_t loss, bool full);
   void place_gradients(uint32_t loss);
-  bool wants(uint32_t id) const { return reach_[id] & 1; }
+  bool wants(uint32_t id) const { return reach_[id] & kWanted; }
   void backward_node(uint32_t position);  // in order_
   void backward_group(const Group& g);
   void backward_lookup(std::span<const uint32_t> nodes, uint32_t segment);
@@ -124,6 +130,10 @@ class ExecEngine final : public Engine {
   void call_backward(Frame& f, const Pattern& p, uint32_t node);
   void scatter(std::span<const uint32_t> nodes, uint32_t input, const char* from, bool repeat);
   void forget_gradients();
+  void mark_hooks(uint32_t loss);
+  void run_hooks(uint32_t node);
+  TensorView gradient_view(uint32_t id) const;
+  void run_leaf_hooks(uint32_t loss);
 
   std::span<const uint32_t> nodes_of(const Group& g) const { return {&order_[g.first], g.count}; }
   uint32_t input(uint32_t node, uint32_t i) const { return g_.inputs(node)[i]; }
@@ -160,13 +170,18 @@ class ExecEngine final : public Engine {
 
   // of the last backward
   Pool<char*> grad_;
-  Pool<uint8_t> reach_;  // bit 0: gradient wanted and reached; bit 1: some output of the node is
+  Pool<uint8_t> reach_;  // ReachBits
   Pool<Deferred> deferred_;
   Pool<uint32_t> deferred_head_;  // by key
   Pool<uint32_t> deferred_keys_;
   std::vector<uint32_t> temporary_;
   Pool<uint64_t> d_bytes_;
   uint32_t loss_ = 0, backward_run_ = 0;
+  struct Hook {
+    uint32_t id;
+    std::function<void(const TensorView&)> f;
+  };
+  std::vector<Hook> hooks_;
 
   Pool<trl_stream> streams_;
   uint32_t stream_key_[2] = {};

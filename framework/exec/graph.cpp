@@ -146,6 +146,10 @@ void Graph::backward(const Expr& loss, bool full) {
   engine(*impl_).backward(impl_->id_of(loss), full);
 }
 TensorView Graph::gradient(const Expr& e) { return engine(*impl_).gradient(impl_->id_of(e)); }
+void Graph::on_gradient(const Expr& e, std::function<void(const TensorView&)> f) {
+  if (!f) fail(ErrorKind::argument, "[on_gradient] the function is empty (needs one to call)");
+  engine(*impl_).add_hook(impl_->id_of(e), std::move(f));
+}
 
 void Graph::checkpoint() { engine(*impl_).checkpoint(); }
 void Graph::revert() { engine(*impl_).revert(); }

@@ -37,6 +37,7 @@ void ExecEngine::cleared() {
   regions_.resize(0);
   segments_.clear();
   checks_.clear();
+  hooks_.clear();
   first_open_ = 1;
   loss_ = 0;
   stats_ = {};
@@ -416,6 +417,7 @@ void ExecEngine::revert() {
   regions_.resize(c.regions);
   slots_.resize(c.slots);
   first_open_ = std::min(first_open_, g_.size());
+  std::erase_if(hooks_, [&](const Hook& h) { return h.id >= g_.size(); });
   if (loss_ >= g_.size()) loss_ = 0;
   if (c.dirty)
     invalidate(1);  // kept nodes may have been computed again in the memory just given back

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <iosfwd>
 #include <memory>
@@ -142,6 +143,10 @@ class TRELLIS_API Graph {
   // Model::reset_gradient. full: also nodes that no parameter depends on.
   void backward(const Expr& loss, bool full = false);
   TensorView gradient(const Expr& e);  // of the last backward
+  // Calls f with the gradient of e in every backward that reaches it, once it is complete and
+  // before it flows on. f may change it in place (clip, reverse, record). Gone with clear(). What f
+  // throws leaves backward, and no gradient stays.
+  void on_gradient(const Expr& e, std::function<void(const TensorView& gradient)> f);
 
   // A stack of marks for beam search. checkpoint() computes all nodes made so far; revert() drops
   // the nodes made since and their memory; their expressions become stale. revert() without a

@@ -220,3 +220,29 @@ TEST_CASE("backward: into a block of its own, merged in order") {
   CHECK(p.gradient().as_vector() == v({4, 8}));
   CHECK(t.row_gradient(3).as_vector() == v({2, 4}));
 }
+
+TEST_CASE("backward: a hook sees a complete gradient and may change it before it flows on") {
+  TestRuntime rt;
+  for (const bool batching : {false, true}) {
+    Model m(rt);
+    Parameter p = m.add_parameter("p", Dim({2}), Init::from({1, 2}));
+    Graph g(rt, {.batching = batching});
+    const Expr x = g.parameter(p), h = apply(g, "square", {x});
+    const Expr loss = total(g, apply(g, "mul", {h, h}));
+    std::vector<float> seen, at_leaf;
+    g.on_gradient(h, [&](const TensorView& d) {
+      seen = d.as_vector();
+      tensor_tools::fill(d, 1);
+    });
+    g.on_gradient(x, [&](const TensorView& d) { at_leaf = d.as_vector(); });
+    g.backward(loss);
+    CHECK(seen == v({2, 8}));  // d h^2 / dh
+    CHECK(p.gradient().as_vector() == v({2, 4}));
+    CHECK(at_leaf == v({2, 4}));
+    CHECK_THROWS_WITH_AS(g.on_gradient(h, {}),
+                         "[on_gradient] the function is empty (needs one to call)", Error);
+    g.on_gradient(h, [](const TensorView&) { throw std::runtime_error("stop"); });
+    CHECK_THROWS_WITH(g.backward(loss), "stop");
+    CHECK(p.gradient().as_vector() == v({0, 0}));
+  }
+}
