@@ -66,7 +66,7 @@ inline std::string refusal(std::string_view op, const std::vector<Dim>& dims) {
     g.apply(op, x);
   } catch (const Error& e) {
     const std::string text = e.what();
-    return text.substr(0, text.find("; "));
+    return text.substr(0, text.find("; ops-rnn"));
   }
   return "not refused";
 }
