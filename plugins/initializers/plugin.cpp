@@ -2,5 +2,5 @@
 
 #include <trellis/sdk/initializer.hpp>
 
-TRL_PLUGIN("initializers", "0.1.0", "core", constant, uniform, normal, glorot, he, identity,
+TRL_PLUGIN("initializers", PLUGIN_VERSION, "core", constant, uniform, normal, glorot, he, identity,
            orthogonal)

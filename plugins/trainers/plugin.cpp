@@ -2,4 +2,4 @@
 
 #include <trellis/sdk/trainer.hpp>
 
-TRL_PLUGIN("trainers", "0.1.0", "core", sgd, momentum, adagrad, adam)
+TRL_PLUGIN("trainers", PLUGIN_VERSION, "core", sgd, momentum, adagrad, adam)

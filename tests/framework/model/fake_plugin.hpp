@@ -128,9 +128,14 @@ inline trl_update_desc kernel(const char* id, uint16_t dtype,
 }
 
 // Registers everything above: initializers test.count (the default), test.nothing, test.fails,
-// test.silent; trainers test.slots, test.plain (f32 only, no learning rate), test.fails, test.late.
+// test.silent; trainers test.slots, test.plain (f32 only, no learning rate but a text), test.fails,
+// test.late, test.bare.
 inline void add_to(const trellis::Runtime& runtime) {
   static const trl_attr_spec start = number("start", 0, 1, 0), lr = number("lr", 0.1, 0, 1e300);
+  static trl_attr_spec note = number("note", 0, 1, 0);
+  note.type = note.dflt.type = TRL_ATTR_STR;
+  note.dflt.v.s = str("none");
+  static const trl_attr_spec* const note_table[] = {&note};
   static const trl_attr_spec* const start_table[] = {&start};
   static const trl_attr_spec* const lr_table[] = {&lr};
 
@@ -151,20 +156,22 @@ inline void add_to(const trellis::Runtime& runtime) {
   two.init = 2;
   static const trl_slot_spec* const slots[] = {&sum, &two};
   static trl_trainer_desc with_slots = trainer("test.slots"), plain = trainer("test.plain"),
-                          failing = trainer("test.fails"), late = trainer("test.late");
+                          failing = trainer("test.fails"), late = trainer("test.late"),
+                          bare = trainer("test.bare");
   with_slots.attrs = failing.attrs = late.attrs = lr_table;
-  with_slots.n_attrs = failing.n_attrs = late.n_attrs = 1;
+  plain.attrs = note_table;
+  with_slots.n_attrs = failing.n_attrs = late.n_attrs = plain.n_attrs = 1;
   with_slots.slots = slots;
   with_slots.n_slots = 2;
   with_slots.begin_step = begin_step;
   late.begin_step = begin_step_fails;
-  static const trl_trainer_desc* const trainers[] = {&with_slots, &plain, &failing, &late};
+  static const trl_trainer_desc* const trainers[] = {&with_slots, &plain, &failing, &late, &bare};
   static const trl_update_desc updates[] = {
       kernel("test.slots", TRL_F32, update), kernel("test.slots", TRL_F64, update),
       kernel("test.plain", TRL_F32, update), kernel("test.fails", TRL_F32, update_fails),
-      kernel("test.late", TRL_F32, update)};
+      kernel("test.late", TRL_F32, update),  kernel("test.bare", TRL_F32, update)};
   static const trl_update_desc* const update_table[] = {&updates[0], &updates[1], &updates[2],
-                                                        &updates[3], &updates[4]};
+                                                        &updates[3], &updates[4], &updates[5]};
 
   trl_plugin table{};
   table.struct_size = sizeof table;
@@ -175,9 +182,9 @@ inline void add_to(const trellis::Runtime& runtime) {
   table.initializers = initializers;
   table.n_initializers = 4;
   table.trainers = trainers;
-  table.n_trainers = 4;
+  table.n_trainers = 5;
   table.updates = update_table;
-  table.n_updates = 5;
+  table.n_updates = 6;
   trellis::PluginRecord record;
   record.id = "test-plugin";
   record.version = "1.2.3";

@@ -60,7 +60,11 @@ TEST_CASE("trainer: a rule without a learning rate has rate 1 and refuses anothe
   CHECK(error_text(ErrorKind::argument, [&] { trainer.set_learning_rate(2); }).find("lr") !=
         std::string::npos);
   CHECK(error_text(ErrorKind::argument, [&] { trainer.get("lr"); }) ==
-        "[test.plain] no attribute of this name: 'lr' (it has none)");
+        "[test.plain] no attribute of this name: 'lr' (note)");
+  CHECK(error_text(ErrorKind::argument, [&] { trainer.get("note"); }) ==
+        "[test.plain] attribute is no number: 'note' (a number)");
+  CHECK(error_text(ErrorKind::argument, [&] { Trainer(model, "test.bare").get("lr"); }) ==
+        "[test.bare] no attribute of this name: 'lr' (it has none)");
 }
 
 TEST_CASE("trainer: settings that make no sense are refused") {
