@@ -104,7 +104,7 @@ uint32_t ExecEngine::collect(std::span<const uint32_t> targets) {
 }
 
 bool ExecEngine::worth_batching(uint32_t n, uint64_t gain) const {
-  return n > 1 && gain >= kGainPerNode * n;
+  return g_.options().always_group || (n > 1 && gain >= kGainPerNode * n);
 }
 
 void ExecEngine::begin_run() {
@@ -218,7 +218,7 @@ void ExecEngine::run_batched(uint32_t n) {
     }
     top = std::max(top, height_[i]);
   }
-  if (n < kMinWidth * (top + 1)) return run_straight(n);
+  if (!g_.options().always_group && n < kMinWidth * (top + 1)) return run_straight(n);
   for (uint32_t i = 0, at = 0; i <= n; ++i) {
     const uint32_t count = users_at_[i];
     users_at_[i] = at;

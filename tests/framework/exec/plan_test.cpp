@@ -115,7 +115,11 @@ TEST_CASE(
       m.add_parameter("w", Dim({2, 2}), Init::from({0.5, -0.2, 0.3, 0.7}));
       m.add_parameter("b", Dim({2}), Init::from({0.9, -0.6}));
       m.add_lookup("t", 5, Dim({2}), Init::from({.1, .2, .3, .4, .5, .6, .7, .8, .9, 1}));
-      Graph g(rt, {.dtype = DType::f64, .batching = way == 0, .memo = way != 2, .serial = seed});
+      Graph g(rt, {.dtype = DType::f64,
+                   .batching = way == 0,
+                   .always_group = way == 0,
+                   .memo = way != 2,
+                   .serial = seed});
       std::vector<Expr> all;
       const Expr loss = build(g, m, seed, &all);
       g.backward(loss, seed % 2 == 0);
