@@ -35,11 +35,42 @@ struct Vec {
       : v(packet::pset1<Packet>(static_cast<T>(number))) {}
 
   static Vec load(const T* p) { return packet::ploadu<Packet>(p); }
-  static Vec splat(T number) { return Vec(number); }
   void store(T* p) const { packet::pstoreu(p, v); }
-  T sum() const { return packet::predux(v); }
-  T max() const { return packet::predux_max(v); }
-
+  // The first n of them, n < size; the others read as 0.
+  static Vec load_part(const T* p, std::uint64_t n) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4)
+      return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p);
+    else
+      return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << n) - 1), p);
+#elif defined(__AVX__)
+    if constexpr (sizeof(T) == 4)
+      return _mm256_maskload_ps(p, first(n));
+    else
+      return _mm256_maskload_pd(p, first(n));
+#else
+    T part[size] = {};
+    for (std::uint64_t i = 0; i < n; ++i) part[i] = p[i];
+    return load(part);
+#endif
+  }
+  void store_part(T* p, std::uint64_t n) const {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4)
+      _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), v);
+    else
+      _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << n) - 1), v);
+#elif defined(__AVX__)
+    if constexpr (sizeof(T) == 4)
+      _mm256_maskstore_ps(p, first(n), v);
+    else
+      _mm256_maskstore_pd(p, first(n), v);
+#else
+    T part[size];
+    store(part);
+    for (std::uint64_t i = 0; i < n; ++i) p[i] = part[i];
+#endif
+  }
   friend Vec operator+(const Vec& a, const Vec& b) { return packet::padd(a.v, b.v); }
   friend Vec operator-(const Vec& a, const Vec& b) { return packet::psub(a.v, b.v); }
   friend Vec operator*(const Vec& a, const Vec& b) { return packet::pmul(a.v, b.v); }
@@ -50,6 +81,16 @@ struct Vec {
   friend Mask<T> operator>(const Vec& a, const Vec& b) { return b < a; }
   friend Mask<T> operator>=(const Vec& a, const Vec& b) { return b <= a; }
   friend Mask<T> operator==(const Vec& a, const Vec& b) { return {packet::pcmp_eq(a.v, b.v)}; }
+
+ private:
+#if defined(__AVX__) && !defined(__AVX512F__)
+  // All bits in the first n elements.
+  static __m256i first(std::uint64_t n) {
+    alignas(32) static constexpr std::int32_t kOnes[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    const std::int32_t* from = kOnes + 8 - n * (sizeof(T) / 4);
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  }
+#endif
 };
 
 template <class T>

@@ -7,7 +7,7 @@ TEST_CASE("stop_gradient, scale_gradient, gradient_reversal: values pass, gradie
   const In x{{1}, {3}};
   const auto check = [&](const char* op, const Attrs& attrs, double slope) {
     CAPTURE(op);
-    Graph g(runtime(), options(Mode::infer));
+    Graph g(runtime(), options(Mode::train));
     const Expr e = g.input(x.dim, std::span<const double>(x.numbers));
     const Expr y = g.apply1("mul", {g.apply1(op, {e}, attrs), g.input(5.0)});
     CHECK(y.scalar() == 15);

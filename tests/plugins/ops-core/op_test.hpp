@@ -60,10 +60,10 @@ inline Result eval(std::string_view op, const std::vector<In>& in, const Attrs& 
   return {y.dim(), y.value().as_doubles(), {}};
 }
 
-// The same with gradients. The first output is weighted with `weights` (ones when empty) and
-// summed.
+// The same with gradients, in train mode. The first output is weighted with `weights` (ones when
+// empty) and summed.
 inline Result grad(std::string_view op, const std::vector<In>& in, const Attrs& attrs = {},
-                   std::vector<double> weights = {}, Mode mode = Mode::infer) {
+                   std::vector<double> weights = {}, Mode mode = Mode::train) {
   Graph g(runtime(), options(mode));
   const std::vector<Expr> x = inputs(g, in);
   const Expr y = g.apply(op, x, attrs).at(0);

@@ -9,7 +9,7 @@ TEST_CASE("scale_shift: value and slope") {
   check_near(r.gradient[0], {-0.5, -0.5});
 }
 
-TEST_CASE("scale_shift: different numbers run as one and stay different") {
+TEST_CASE("scale_shift: different numbers in one graph stay different") {
   Graph g(runtime(), options(Mode::infer));
   const Expr x = g.input(1.0);
   std::vector<Expr> y;
@@ -17,5 +17,4 @@ TEST_CASE("scale_shift: different numbers run as one and stay different") {
   g.forward_all();
   for (size_t i = 0; i < 3; ++i)
     CHECK(y[i].scalar() == doctest::Approx(2.1 + 0.1 * static_cast<double>(i)));
-  CHECK(g.stats().forward_calls == 1);
 }

@@ -12,8 +12,9 @@
 //   map_run, add_run, sum_run   the same on plain runs of elements
 //
 // A function object may work on several elements at a time: when it has a member template `pack<T>`
-// - a type with `size`, `load(const T*)` and `store(T*)` - it is called with those only, the last
-// one padded. Without it the loops are plain and left to the compiler's vectoriser.
+// - a type with `size`, `load(const T*)`, `load_part(const T*, n)`, `store(T*)`, `store_part(T*,
+// n)` - it is called with those only. Without it the loops are plain and left to the compiler's
+// vectoriser.
 #pragma once
 
 #include <algorithm>
@@ -97,25 +98,19 @@ Plan<N> make_plan(const std::array<Operand, N>& operands) {
   return plan;
 }
 
-// y = f(x...) on n elements that follow one another: the only loop that knows f.
-template <class T, class F, std::same_as<T>... In, std::size_t... I>
-void store_wide(std::uint64_t n, T* __restrict y, F& f, std::index_sequence<I...>,
-                const In* __restrict... x) {
+// y = f(x...) on n elements that follow one another: the only loop that knows f. The last,
+// incomplete pack goes through the same code, so that a result does not depend on its place.
+template <class T, class F, std::same_as<T>... In>
+void store_wide(std::uint64_t n, T* __restrict y, F& f, const In* __restrict... x) {
   using P = typename std::remove_cvref_t<F>::template pack<T>;
-  T padded[sizeof...(In)][P::size], last[P::size];
   for (std::uint64_t i = 0; i < n; i += P::size) {
     const std::uint64_t rest = n - i;
-    if (rest >= P::size) [[likely]] {
-      P(f(P::load(x + i)...)).store(y + i);
-      continue;
-    }
-    // The end goes through the same code, so that a result does not depend on its place.
-    const auto pad = [rest](const T* from, T* to) {
-      for (std::uint64_t k = 0; k < P::size; ++k) to[k] = from[k < rest ? k : 0];
-    };
-    (pad(x + i, padded[I]), ...);
-    P(f(P::load(padded[I])...)).store(last);
-    for (std::uint64_t k = 0; k < rest; ++k) y[i + k] = last[k];
+    const bool whole = rest >= P::size;
+    const P v = f((whole ? P::load(x + i) : P::load_part(x + i, rest))...);
+    if (whole)
+      v.store(y + i);
+    else
+      v.store_part(y + i, rest);
   }
 }
 template <class T, class F, std::same_as<T>... In>
@@ -125,7 +120,7 @@ void store_plain(std::uint64_t n, T* __restrict y, F& f, const In* __restrict...
 template <class T, class F, std::same_as<T>... In>
 void store(std::uint64_t n, T* y, F& f, const In*... x) {
   if constexpr (Wide<F, T>)
-    store_wide(n, y, f, std::index_sequence_for<In...>{}, x...);
+    store_wide(n, y, f, x...);
   else
     store_plain(n, y, f, x...);
 }
