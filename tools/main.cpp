@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "command.hpp"
 #include "crash.hpp"
@@ -67,6 +68,7 @@ int run(int argc, char** argv) {
   global.folder = program_folder(argv[0]);
   CLI::App app("Trellis: dynamic neural networks made of plugins.", "trellis");
   app.require_subcommand(1);
+  app.option_defaults()->take_last();
   app.fallthrough();  // options that belong to all may stand behind a subcommand
   add_global_options(app, global);
 
@@ -106,6 +108,10 @@ int main(int argc, char** argv) {
     return complain(e.what(), exit_code_of(e));
   } catch (const std::bad_alloc&) {
     return complain("out of memory", kFindings);
+  } catch (const std::filesystem::filesystem_error& e) {
+    return complain(e.what(), kFindings);
+  } catch (const std::system_error&) {  // what fmt::print throws
+    return complain("cannot write to standard output", kFindings);
   } catch (const std::exception& e) {
     return complain(e.what(), kFindings);
   }

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <trellis/expr.hpp>
+#include <trellis/ops/core.hpp>
 #include <trellis/plugin.hpp>
 #include <trellis/registry.hpp>
 #include <utility>
@@ -178,8 +178,9 @@ void Tagger::scores(Graph& graph, const TaggerInput& sentence, std::vector<Expr>
   const Expr mlp_w = graph.parameter(mlp_w_), mlp_b = graph.parameter(mlp_b_);
   const Expr out_w = graph.parameter(out_w_), out_b = graph.parameter(out_b_);
   for (const Expr& h : rnn_.transduce(graph, xs)) {
-    const Expr z = graph.apply1(config_.activation, {mlp_w * h + mlp_b}, config_.activation_attrs);
-    out.push_back(out_w * z + out_b);
+    const Expr z =
+        graph.apply1(config_.activation, {ops::affine(mlp_b, mlp_w, h)}, config_.activation_attrs);
+    out.push_back(ops::affine(out_b, out_w, z));
   }
 }
 
@@ -189,10 +190,10 @@ Expr Tagger::loss(Graph& graph, std::span<const TaggerInput* const> sentences) c
     std::vector<Expr> all;
     scores(graph, *s, all);
     for (size_t i = 0; i < all.size(); ++i) {
-      losses.push_back(graph.apply1("cross_entropy", {all[i]}, {{"ids", int64_t{s->tags[i]}}}));
+      losses.push_back(ops::cross_entropy(all[i], s->tags[i]));
     }
   }
-  return roles::sum(roles::concat(losses));
+  return ops::sum_list(losses);
 }
 
 std::vector<std::vector<uint32_t>> Tagger::tag(

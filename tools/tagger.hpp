@@ -26,7 +26,7 @@ struct TaggerConfig {
   uint32_t hidden = 64;     // of each direction
   uint32_t layers = 1;
   uint32_t mlp = 32;  // size of the layer below the scores
-  double dropout = 0.3;
+  double dropout = 0.5;
 };
 
 // A sentence as numbers.

@@ -35,7 +35,7 @@ struct Options {
   TaggerConfig tagger;
   std::string trainer = "adam";
   std::vector<std::string> attrs;
-  uint32_t epochs = 10, minibatch = 8;
+  uint32_t epochs = 8, minibatch = 8;
   uint64_t threshold = 1, seed = 1;
   double lr = 0;  // 0: the trainer's default
   double clip = 5;
