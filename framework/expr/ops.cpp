@@ -18,7 +18,6 @@ void apply_ids(GraphImpl& g, uint32_t name_id, std::span<const uint32_t> ids,
          "[" + op.id + "] wrong number of attributes: " + std::to_string(attrs.size()) + " (need " +
              std::to_string(op.attrs.size()) +
              "; was the typed header made from another version of the plugin?)");
-  if (!attrs.empty()) detail::check_attrs(op.name, op.attrs, attrs);
   const uint32_t first = g.apply(op, ids, attrs, attr_batch);
   const size_t n = out.size() < op.n_visible ? out.size() : op.n_visible;
   for (size_t i = 0; i < n; ++i) out[i] = g.expr(first + static_cast<uint32_t>(i));

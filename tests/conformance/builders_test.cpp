@@ -55,6 +55,7 @@ class Bench {
     GraphOptions o;
     o.dtype = model_.dtype();
     o.batching = batching;
+    o.always_group = batching;
     o.mode = mode;
     return Graph(runtime(), o);
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All of Trellis for programs: a runtime loads plugins, models hold parameters, graphs compute, trainers update. Typed
-// functions of the operators stand apart, one header a namespace: <trellis/ops/core.hpp>.
+// All of Trellis for programs: a runtime loads plugins, models hold parameters, graphs compute,
+// trainers update. Typed functions of the operators stand apart, one header a namespace:
+// <trellis/ops/core.hpp>.
 #pragma once
 
 // clang-format off
