@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the micro-benchmarks share. Times are CPU times of one thread; every figure is for one item
+// (a node, a call, a product), shown in the counter `each`; `allocs` counts heap allocations for
+// one item.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <ctime>
+#include <trellis/trellis.hpp>
+
+namespace trellis::bench {
+
+uint64_t allocations();  // of this thread so far
+
+// One runtime with the shipped plugins of this build.
+const Runtime& runtime();
+
+inline double cpu_seconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// Times `work` alone: once per iteration, `items` things done in each.
+template <class F>
+void measure(benchmark::State& state, double items, F&& work) {
+  work();
+  uint64_t allocs = 0;
+  for (auto _ : state) {
+    const uint64_t before = allocations();
+    const double start = cpu_seconds();
+    work();
+    state.SetIterationTime(cpu_seconds() - start);
+    allocs += allocations() - before;
+  }
+  state.counters["each"] = benchmark::Counter(
+      items, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["allocs"] =
+      benchmark::Counter(static_cast<double>(allocs) / items, benchmark::Counter::kAvgIterations);
+}
+
+}  // namespace trellis::bench
