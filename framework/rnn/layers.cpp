@@ -38,7 +38,7 @@ void check_count(std::string_view who, std::string_view what, uint64_t given, ui
                  uint32_t hi) {
   if (given < lo || given > hi)
     fail(ErrorKind::plugin,
-         fmt::format("[{}] the builder declares {} {}: (need {} to {})", who, given, what, lo, hi));
+         fmt::format("[{}] the builder declares {} {} (need {} to {})", who, given, what, lo, hi));
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ struct GraphOptions {
   bool memo = true;             // false: run every shape inference again (for tests)
   // Part of the address of random masks. Unset: taken from the runtime's counter. In data-parallel
   // training give it, so that masks do not depend on threads.
-  std::optional<uint64_t> serial;
+  std::optional<uint64_t> serial{};
   GradientBlock* gradients = nullptr;  // where parameter gradients go; null: the model's own block
 };
 

@@ -94,15 +94,13 @@ class Sequence : public Step<B> {
 
   std::uint32_t n_steps() const { return args_.n_steps; }
   Expr in_at(std::uint32_t t, std::uint32_t i = 0) const {
-    return args_.first->in[t * per_step() + i];
+    return args_.first->in[t * this->n_in() + i];
   }
   void set(std::uint32_t t, std::uint32_t i, Expr e) const {
     args_.states_out[t * args_.first->n_state + i] = e;
   }
 
  private:
-  std::uint32_t per_step() const { return args_.first->n_in / args_.n_steps; }
-
   const trl_sequence_args& args_;
 };
 
