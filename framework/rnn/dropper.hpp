@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <trellis/graph.hpp>
-#include <trellis/ops.hpp>
 
 #include "rnn/roles.hpp"
 
@@ -21,7 +20,8 @@ class Dropper {
   // The mask is made at the first call, for the shape of x and a batch of at least `batch`.
   uint32_t operator()(GraphImpl& graph, uint32_t x, uint32_t batch = 1) {
     if (p_ == 0) return x;
-    const trl_attr rate = attr_of(p_);
+    trl_attr rate{TRL_ATTR_F64, 1, {}, nullptr};
+    rate.v.f = p_;
     if (!variational_) return apply_role(graph, Role::dropout, {x}, {{"p", rate}});
     if (!graph.alive(mask_)) {
       const ClassInfo info = graph.cls_of(x);
