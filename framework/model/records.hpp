@@ -80,8 +80,8 @@ struct GradientBlock::Impl {
   detail::ModelRoot* root;
   std::shared_ptr<detail::ModelRoot> keep;  // null in the model's own block
   detail::Arena memory;
-  std::vector<detail::GradSlot>
-      slots;  // by ParamRecord::index; grows when parameters are added later
+  // By ParamRecord::index; grows when parameters are added later.
+  std::vector<detail::GradSlot> slots;
 
   // Memory to ADD the dense gradient to: zero at the first call since clear(). Marks the slot
   // touched.
@@ -89,8 +89,7 @@ struct GradientBlock::Impl {
   detail::SparseRows& sparse(const detail::ParamRecord& r);
   // dense(); tables: with the gradients of single rows moved into it.
   char* fold(const detail::ParamRecord& r);
-  // Tables not used whole: a copy of the gradient, laid out like the table. The block stays as it
-  // is.
+  // Tables not used whole: a copy of the gradient, laid out like the table. The block stays as is.
   char* spread(const detail::ParamRecord& r);
   detail::GradSlot& slot(const detail::ParamRecord& r) {
     if (r.index >= slots.size()) slots.resize(r.index + 1);
@@ -114,8 +113,7 @@ struct ModelRoot : std::enable_shared_from_this<ModelRoot> {
   std::vector<std::shared_ptr<ParamRecord>> records;  // all, in order of creation
   GradientBlock gradients;
   std::mutex mutex;
-  // name counters of every node of the tree: parameters and tables share one, sub-models have their
-  // own
+  // Of every node of the tree: parameters and tables count together, sub-models apart.
   struct Counters;
   std::unique_ptr<Counters> counters;
   ModelRoot();

@@ -4,8 +4,10 @@
 // AISTATS 2010. L: number of dimensions; of a lookup table those of a row.
 //
 //   w ~ U[-s, s)
-//   s = gain sqrt(3 L / (d0 + .. + dL-1))           matrix {m,n}: sqrt(6 / (m + n)); vector {n}:
-//   sqrt(3 / n) s = gain sqrt(6 / ((in + out) height width))    filters {height,width,in,out}
+//   s = gain sqrt(3 L / (d0 + .. + dL-1))
+//   s = gain sqrt(6 / ((in + out) height width))    filters {height,width,in,out}
+//
+// So a matrix {m,n} has s = gain sqrt(6 / (m + n)), a vector {n} s = gain sqrt(3 / n).
 
 #include <cmath>
 #include <trellis/sdk/initializer.hpp>

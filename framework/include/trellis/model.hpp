@@ -74,8 +74,8 @@ class TRELLIS_API LookupParameter : public Parameter {
   Dim row_dim() const;               // dim() is row_dim() with rows() appended
   TensorView row(uint32_t i) const;  // throws Error(range)
   void set_row(uint32_t i, std::span<const float> v);
-  std::span<const uint32_t> touched_rows()
-      const;  // rows with a gradient in the model's own block, in order of touch
+  // Rows with a gradient in the model's own block, in order of touch.
+  std::span<const uint32_t> touched_rows() const;
   TensorView row_gradient(uint32_t i) const;  // empty view when the row was not touched
   explicit LookupParameter(std::shared_ptr<detail::ParamRecord> r) : Parameter(std::move(r)) {}
 };
@@ -114,11 +114,11 @@ class TRELLIS_API Model {
                              const Init& init = {});
 
   const std::string& name() const;  // "/" for the root, "/encoder/" for a child
-  std::vector<Parameter> parameters()
-      const;  // this subtree, in order of creation; tables not included
+  // This subtree, in order of creation.
+  std::vector<Parameter> parameters() const;  // tables not included
   std::vector<LookupParameter> lookups() const;
-  Parameter parameter(
-      std::string_view full_or_relative_name) const;  // throws Error(argument) with suggestions
+  // Throw Error(argument) with suggestions.
+  Parameter parameter(std::string_view full_or_relative_name) const;
   LookupParameter lookup(std::string_view full_or_relative_name) const;
   uint64_t size() const;           // parameters and tables in this subtree
   uint64_t element_count() const;  // numbers in this subtree

@@ -213,6 +213,7 @@ TEST_CASE("model: a parameter that cannot be filled is not added and its name st
   CHECK(unknown.find("test.count for /w") != std::string::npos);
   CHECK(unknown.find("start") != std::string::npos);
   CHECK(root.size() == 0);
+  CHECK(root.root().values.used() == 0);
   CHECK(root.add_parameter("w", {1}).name() == "/w");
 }
 

@@ -56,7 +56,7 @@ namespace detail {
 template <class I>
 trl_status fill_of(const trl_fill_args* args) {
   return guard(args->call, I::spec.name, [args] {
-    const auto run = [args]<class T>(const Fill<T>& f) {
+    const auto run = [&]<class T>(const Fill<T>& f) {
       if constexpr (HasAttrs<I>)
         I::fill(read_attrs<I>(args->attrs), f);
       else
