@@ -46,13 +46,18 @@ struct Sum {
   static Dim infer(const Attrs& a, Dims x) { return drop_reduced(x[0], axes_of(a.axes, x[0])); }
 
   static void forward(const Attrs& a, const auto& f) {
-    reduce(f.x(), f.y(), axes_of(a.axes, f.x().dim()));
+    using T = typename std::remove_cvref_t<decltype(f)>::value_type;
+    const auto x = f.x();
+    const auto y = f.y();
+    if (y.size() == 1) {
+      for (std::uint32_t b = 0; b < f.batch(); ++b) *y.data(b) = sum_run(x.size(), x.data(b));
+    } else {
+      reduce(x, y, axes_of(a.axes, x.dim()));
+    }
     if constexpr (kMean) {
-      const auto y = f.y();
-      auto* const to = y.data();
-      const double part = share(f.x(), y);
-      for (std::uint64_t i = 0; i < y.total(); ++i)
-        to[i] = static_cast<std::remove_reference_t<decltype(*to)>>(to[i] * part);
+      const double part = share(x, y);
+      T* const to = y.data();
+      for (std::uint64_t i = 0; i < y.total(); ++i) to[i] = static_cast<T>(to[i] * part);
     }
   }
 

@@ -35,5 +35,5 @@ TEST_CASE("dropout: probability 0 keeps everything, 1 nothing") {
 
 TEST_CASE("dropout: refuses a probability outside [0, 1]") {
   CHECK(refusal("dropout", {kOnes}, {{"p", 1.5}}) ==
-        "[dropout] 'p' is out of range: 1.5 (needs 0 to 1)");
+        "[dropout] attribute 'p': 1.5 (needed 0 to 1)");
 }

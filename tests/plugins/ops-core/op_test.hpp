@@ -83,7 +83,7 @@ inline std::string refusal(std::string_view op, const std::vector<In>& in,
     eval(op, in, attrs);
   } catch (const Error& e) {
     const std::string text = e.what();
-    return text.substr(0, text.find("; "));
+    return text.substr(0, text.find("; ops-core "));
   }
   return "not refused";
 }

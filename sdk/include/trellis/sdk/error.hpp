@@ -9,7 +9,7 @@
 #include <trellis/abi/host.h>
 
 #include <charconv>
-#include <concepts>
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <string>

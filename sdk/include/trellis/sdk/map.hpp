@@ -357,6 +357,10 @@ template <class T, class F, std::same_as<T>... In>
 void add_run(std::uint64_t n, T* y, F f, const In*... x) {
   detail::add(n, y, f, x...);
 }
+template <class T>
+T sum_run(std::uint64_t n, const T* x) {
+  return detail::sum_plain(n, x);
+}
 template <class F, class T, std::same_as<T>... In>
 T sum_run(std::uint64_t n, F f, const T* x, const In*... more) {
   T part[detail::kChunk], total{};

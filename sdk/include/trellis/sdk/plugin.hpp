@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -95,7 +96,8 @@ class Catalog {
   // The full id of a name: "square" in namespace acme is "acme.square".
   trl_str id(std::string_view name) {
     if (name.empty() || name.find('.') != name.npos) return detail::str(name);
-    return detail::str(*keep(namespace_ + "." + std::string(name)));
+    ids_.push_back(namespace_ + "." + std::string(name));
+    return detail::str(ids_.back());
   }
   // Moves a value to where it stays for ever.
   template <class T>
@@ -196,6 +198,7 @@ class Catalog {
   }
 
   std::string namespace_;
+  std::deque<std::string> ids_;  // descriptors point into them
 };
 
 namespace detail {
