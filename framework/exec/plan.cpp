@@ -306,7 +306,7 @@ void ExecEngine::run_batched(uint32_t n) {
   const uint32_t order = order_.size();
   order_.resize(order + n_slots);
   const uint32_t first_group = groups_.size();
-  constexpr uint32_t kDone = ~0u;
+  constexpr uint32_t kDone = ~0u, kPlaced = ~0u - 1;  // instead of an in-degree
   stack_.resize(0);
   const auto ready = [&](uint32_t i) {
     stack_.push(i);
@@ -316,6 +316,7 @@ void ExecEngine::run_batched(uint32_t n) {
       const uint32_t node = todo_[x];
       if (lkey_[x] != ~0u) {
         order_[order + lkeys_[lkey_[x]].tail++] = node;
+        indegree_[x] = kPlaced;
         continue;
       }
       resolve(node);

@@ -35,13 +35,17 @@ Expr build(Graph& g, Model& m, uint32_t seed, std::vector<Expr>* all) {
   };
   for (int i = 0; i < 6; ++i) pool.push_back(input(1 + r.below(3) * (r.below(2))));
   for (int i = 0; i < 4; ++i) pool.push_back(g.lookup(t, r.below(5)));
+  pool.push_back(apply(g, "part", {g.parameter(b)}));  // a view of a leaf
   const auto fits = [&](const Expr& x, const Expr& y) {
     return x.dim().batch == y.dim().batch || x.dim().batch == 1 || y.dim().batch == 1;
   };
   const uint32_t n = 30 + r.below(120);
   while (pool.size() < n) {
     const Expr x = pool[r.below(uint32_t(pool.size()))], y = pool[r.below(uint32_t(pool.size()))];
-    switch (r.below(10)) {
+    switch (r.below(11)) {
+      case 10:
+        pool.push_back(apply(g, "part", {x}));  // a view
+        break;
       case 0:
         pool.push_back(apply(g, "square", {x}));
         break;
