@@ -116,7 +116,10 @@ trl_status status_of(ErrorKind kind) {
       return TRL_E_RANGE;
     case ErrorKind::memory:
       return TRL_E_OOM;
+    case ErrorKind::abi:
+      return TRL_E_ABI;
     case ErrorKind::plugin:
+    case ErrorKind::trust:
     case ErrorKind::io:
     case ErrorKind::internal:
       return TRL_E_INTERNAL;

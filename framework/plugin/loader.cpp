@@ -115,9 +115,9 @@ void PluginLoader::load(const RuntimeOptions& options) {
   warn_unread_options();
 }
 
-void PluginLoader::failed(const std::string& text) {
-  if (is_strict_) fail(ErrorKind::plugin, text);
-  core_.log(4, text);
+void PluginLoader::failed(const Error& e) {
+  if (is_strict_) throw e;
+  core_.log(4, e.what());
 }
 
 void PluginLoader::register_all(const PluginSet& set, const Trace& trace) {
@@ -135,7 +135,7 @@ void PluginLoader::register_all(const PluginSet& set, const Trace& trace) {
       plugins_.push_back(std::move(p));
     } catch (const Error& e) {
       gone.push_back(m.id);
-      failed(e.what());
+      failed(e);
     }
   }
 }
@@ -174,7 +174,8 @@ void PluginLoader::read_table(LoadedPlugin& p, const VerifiedLibrary& v, trl_ent
   call.plugin_id = p.chosen.manifest.id;
   const trl_status status = contain(call, [&] { return entry(&call, &room.table); });
   if (status != TRL_OK)
-    fail(ErrorKind::plugin, prefix + ": its entry function fails: " + call.take_text(status));
+    fail(status == TRL_E_ABI ? ErrorKind::abi : ErrorKind::plugin,
+         prefix + ": its entry function fails: " + call.take_text(status));
   if (!std::all_of(std::begin(room.guard), std::end(room.guard),
                    [](unsigned char c) { return c == 0xa5; }))
     fail(ErrorKind::plugin,
@@ -187,10 +188,10 @@ void PluginLoader::read_table(LoadedPlugin& p, const VerifiedLibrary& v, trl_ent
                                 std::to_string(TRL_SIZE_THRU(trl_plugin, version)) + " to " +
                                 std::to_string(sizeof t) + ")");
   if (t.abi_major != note.abi_major || t.min_host_minor != note.min_host_minor)
-    fail(ErrorKind::plugin, prefix + ": its table needs host ABI " + std::to_string(t.abi_major) +
-                                "." + std::to_string(t.min_host_minor) + ", its note says " +
-                                std::to_string(note.abi_major) + "." +
-                                std::to_string(note.min_host_minor));
+    fail(ErrorKind::abi, prefix + ": its table needs host ABI " + std::to_string(t.abi_major) +
+                             "." + std::to_string(t.min_host_minor) + ", its note says " +
+                             std::to_string(note.abi_major) + "." +
+                             std::to_string(note.min_host_minor));
   const auto must_equal = [&](const char* what, const trl_str& in_table,
                               const std::string& in_note) {
     if (text_of(in_table) != in_note)
@@ -263,7 +264,7 @@ void PluginLoader::initialise_all(const Trace& trace) {
     } catch (const Error& e) {
       handles_.drop_owner(id);
       gone.push_back(id);
-      failed(e.what());
+      failed(e);
     }
   }
   if (!gone.empty()) leave_out(std::move(gone));
@@ -276,7 +277,8 @@ void PluginLoader::leave_out(std::vector<std::string> ids) {
   while (!ids.empty()) {
     for (const auto& p : plugins_)
       if (!is_out(*p) && requires_any(p->chosen.manifest, ids)) {
-        failed(refusal(p->library) + ": requires a plugin that could not be loaded");
+        failed(Error(ErrorKind::plugin,
+                     refusal(p->library) + ": requires a plugin that could not be loaded"));
         ids.push_back(p->chosen.manifest.id);
       }
     for (auto p = plugins_.rbegin(); p != plugins_.rend(); ++p)
@@ -293,14 +295,15 @@ void PluginLoader::leave_out(std::vector<std::string> ids) {
       try {
         add_to_registry(*p);
       } catch (const Error& e) {
-        failed(e.what());
+        failed(e);
         ids.push_back(p->chosen.manifest.id);
       }
     }
     for (const std::string& owner : handles_.rebind(*core_.registry)) {
       if (std::find(ids.begin(), ids.end(), owner) != ids.end()) continue;
-      failed("[plugin] cannot use '" + owner +
-             "': it needs operators of a plugin that could not be loaded");
+      failed(Error(ErrorKind::plugin,
+                   "[plugin] cannot use '" + owner +
+                       "': it needs operators of a plugin that could not be loaded"));
       ids.push_back(owner);
     }
   }

@@ -62,7 +62,7 @@ class PluginLoader {
   void initialise_all(const Trace& trace);
   void leave_out(std::vector<std::string> ids);
   void rebuild_registry();
-  void failed(const std::string& text);  // throws or logs
+  void failed(const Error& e);  // throws or logs
   void warn_unread_options();
 
   RuntimeCore& core_;

@@ -18,8 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& fact) {
-  fail(ErrorKind::plugin, refusal(path) + ": " + fact);
+[[noreturn]] void refuse(const fs::path& path, const std::string& fact,
+                         ErrorKind kind = ErrorKind::plugin) {
+  fail(kind, refusal(path) + ": " + fact);
 }
 
 std::string abi_text(uint32_t major, uint32_t minor) {
@@ -50,10 +51,13 @@ const std::string& host_glibcxx() {
 void check_file(const fs::path& path, const struct stat& status) {
   if (!S_ISREG(status.st_mode)) refuse(path, "not a regular file");
   if (status.st_mode & S_IWOTH)
-    refuse(path, "everybody may write to it (needs mode 0755 or less, chmod o-w)");
+    refuse(path, "everybody may write to it (needs mode 0755 or less, chmod o-w)",
+           ErrorKind::trust);
   if (status.st_uid != 0 && status.st_uid != ::geteuid())
-    refuse(path, "owned by user " + std::to_string(status.st_uid) + " (needs root or user " +
-                     std::to_string(::geteuid()) + ")");
+    refuse(path,
+           "owned by user " + std::to_string(status.st_uid) + " (needs root or user " +
+               std::to_string(::geteuid()) + ")",
+           ErrorKind::trust);
 }
 
 void check_note(const Manifest& m, const VerifiedLibrary& v) {
@@ -61,7 +65,7 @@ void check_note(const Manifest& m, const VerifiedLibrary& v) {
     refuse(v.path, "has no plugin note (needs TRL_PLUGIN or TRL_PLUGIN_NOTE of the SDK)");
   const PluginNote& n = *v.elf.note;
   if (const std::string fact = abi_mismatch(n.abi_major, n.min_host_minor); !fact.empty())
-    refuse(v.path, fact);
+    refuse(v.path, fact, ErrorKind::abi);
   if (m.abi_major != n.abi_major || m.min_host_minor != n.min_host_minor)
     refuse(v.path, "its note needs host ABI " + abi_text(n.abi_major, n.min_host_minor) +
                        ", its manifest says " + abi_text(m.abi_major, m.min_host_minor));
@@ -77,20 +81,26 @@ void check_note(const Manifest& m, const VerifiedLibrary& v) {
   must_equal("the cpu level", n.cpu, v.entry->cpu, "");
   must_equal("the abi extra", n.abi_extra, m.abi_extra, "");
   if (n.abi_extra != TRL_ABI_EXTRA)
-    refuse(v.path, "built for the ABI variant " + or_none(n.abi_extra) + ", this host is " +
-                       or_none(TRL_ABI_EXTRA) + " (needs equal ones)");
+    refuse(v.path,
+           "built for the ABI variant " + or_none(n.abi_extra) + ", this host is " +
+               or_none(TRL_ABI_EXTRA) + " (needs equal ones)",
+           ErrorKind::abi);
 }
 
 void check_runtimes(const Manifest& m, const VerifiedLibrary& v) {
   const std::string glibc = ::gnu_get_libc_version();
   for (const std::string& needed : {v.elf.glibc, m.glibc})
     if (!needed.empty() && version_less(glibc, needed))
-      refuse(v.path, "needs the C library GLIBC_" + needed + ", this system has " + glibc +
-                         " (build the plugin on an older system)");
+      refuse(v.path,
+             "needs the C library GLIBC_" + needed + ", this system has " + glibc +
+                 " (build the plugin on an older system)",
+             ErrorKind::abi);
   const std::string& glibcxx = host_glibcxx();
   if (!glibcxx.empty() && !v.elf.glibcxx.empty() && version_less(glibcxx, v.elf.glibcxx))
-    refuse(v.path, "needs the C++ library GLIBCXX_" + v.elf.glibcxx + ", this process has " +
-                       glibcxx + " (build the plugin with an older compiler)");
+    refuse(v.path,
+           "needs the C++ library GLIBCXX_" + v.elf.glibcxx + ", this process has " + glibcxx +
+               " (build the plugin with an older compiler)",
+           ErrorKind::abi);
 }
 
 }  // namespace
@@ -129,7 +139,7 @@ std::string abi_mismatch(uint32_t major, uint32_t min_host_minor) {
 
 VerifiedLibrary verify(const Manifest& m, const Trace& trace) {
   if (const std::string fact = abi_mismatch(m.abi_major, m.min_host_minor); !fact.empty())
-    refuse(m.file, fact);
+    refuse(m.file, fact, ErrorKind::abi);
   VerifiedLibrary v;
   v.entry = &choose_library(m, usable_cpu_level());
   v.path = (m.folder() / v.entry->path).lexically_normal();

@@ -29,7 +29,9 @@ ErrorKind kind_of(trl_status st) {
       return ErrorKind::state;
     case TRL_E_RANGE:
       return ErrorKind::range;
-    default:  // TRL_E_INTERNAL, TRL_E_ABI, and numbers nobody defined
+    case TRL_E_ABI:
+      return ErrorKind::abi;
+    default:  // TRL_E_INTERNAL, and numbers nobody defined
       return ErrorKind::plugin;
   }
 }

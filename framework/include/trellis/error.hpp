@@ -18,7 +18,9 @@ enum class ErrorKind {
   range,     // an index out of its bound
   state,     // called at the wrong time (stale expression, gradient before backward)
   numeric,   // NaN or Inf where it is refused
-  plugin,    // loading, versions, a fault in a plugin
+  plugin,    // loading, a fault in a plugin
+  abi,       // a plugin built for another host
+  trust,     // a plugin file that somebody else may change
   io,        // files
   memory,    // out of memory
   internal,  // a fault of Trellis

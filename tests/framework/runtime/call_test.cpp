@@ -36,7 +36,7 @@ TEST_CASE("call: every status has a kind") {
   CHECK(kind_of(TRL_E_UNSUPPORTED) == ErrorKind::argument);
   CHECK(kind_of(TRL_E_OOM) == ErrorKind::memory);
   CHECK(kind_of(TRL_E_INTERNAL) == ErrorKind::plugin);
-  CHECK(kind_of(TRL_E_ABI) == ErrorKind::plugin);
+  CHECK(kind_of(TRL_E_ABI) == ErrorKind::abi);
   CHECK(kind_of(TRL_E_CANCELLED) == ErrorKind::state);
   CHECK(kind_of(TRL_E_RANGE) == ErrorKind::range);
   CHECK(kind_of(-4711) == ErrorKind::plugin);
