@@ -212,12 +212,24 @@ std::vector<ComponentInfo> list_components(const Runtime& runtime) {
   for (const auto& e : registry.softmaxes()) out.push_back(component("softmax", *e));
   for (const auto& e : registry.initializers()) out.push_back(component("initializer", *e));
   for (const auto& e : registry.trainers()) out.push_back(component("trainer", *e));
-  for (const auto& e : registry.linalgs()) out.push_back(component(*e));
+  // A provider has an entry for each dtype; here it is one.
+  for (const auto& e : registry.linalgs())
+    if (out.empty() || out.back().id != e->id) out.push_back(component(*e));
   return out;
 }
 
-ComponentInfo describe_builder(const Runtime& runtime, std::string_view name) {
-  return component("builder", runtime.registry().builder(name));
+BuilderInfo describe_builder(const Runtime& runtime, std::string_view name) {
+  const BuilderEntry& entry = runtime.registry().builder(name);
+  const auto key_of = [&](int16_t attr) {
+    return attr < 0 ? std::string() : entry.attrs.at(static_cast<size_t>(attr)).key;
+  };
+  BuilderInfo info;
+  fill_common(info, "builder", entry);
+  info.min_predecessors = entry.desc.min_pred;
+  info.max_predecessors = entry.desc.max_pred;
+  info.input_attr = key_of(entry.desc.input_attr);
+  info.hidden_attr = key_of(entry.desc.hidden_attr);
+  return info;
 }
 
 ComponentInfo describe_trainer(const Runtime& runtime, std::string_view name) {

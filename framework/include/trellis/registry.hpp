@@ -66,6 +66,13 @@ struct OpInfo : ComponentInfo {
   bool differentiable = false, elementwise = false, stochastic = false, composite = false;
 };
 
+struct BuilderInfo : ComponentInfo {
+  // Predecessor states of a step: 1 and 1 is a chain. 65535: any number.
+  uint32_t min_predecessors = 1, max_predecessors = 1;
+  // The attributes that hold the sizes of an input vector and of the output; empty: none does.
+  std::string input_attr, hidden_attr;
+};
+
 // Operators in order of registration, after the leaves of the kernel.
 TRELLIS_API std::vector<OpInfo> list_ops(const Runtime& runtime);
 // By id, name, alias, or the name of a leaf. Throws Error(argument) with near misses.
@@ -74,7 +81,7 @@ TRELLIS_API OpInfo describe_op(const Runtime& runtime, std::string_view name);
 // Everything that is no operator, by kind, then in order of registration.
 TRELLIS_API std::vector<ComponentInfo> list_components(const Runtime& runtime);
 // By id, name or alias. Throw Error(argument) with near misses.
-TRELLIS_API ComponentInfo describe_builder(const Runtime& runtime, std::string_view name);
+TRELLIS_API BuilderInfo describe_builder(const Runtime& runtime, std::string_view name);
 TRELLIS_API ComponentInfo describe_trainer(const Runtime& runtime, std::string_view name);
 
 }  // namespace trellis
