@@ -20,6 +20,10 @@ ExitCode exit_code_of(const Error& e) {
   switch (e.kind()) {
     case ErrorKind::argument:
       return kUsage;
+    case ErrorKind::trust:
+      return kTrust;
+    case ErrorKind::abi:
+      return kAbi;
     default:
       return kFindings;
   }

@@ -62,11 +62,6 @@ fs::path atis(const Global& global, const char* part) {
                    kWho, places[0].string(), places[1].lexically_normal().string()));
 }
 
-uint64_t count_words(const std::vector<TaggedSentence>& sentences) {
-  return std::accumulate(sentences.begin(), sentences.end(), uint64_t{0},
-                         [](uint64_t n, const TaggedSentence& s) { return n + s.words.size(); });
-}
-
 // Tags that training never saw get the number of tags: never predicted, always wrong.
 Corpus numbered(const std::vector<TaggedSentence>& sentences, const Vocabulary& words,
                 const Vocabulary& tags) {

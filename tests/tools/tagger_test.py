@@ -4,10 +4,13 @@
 
 import gzip
 import json
+import os
 import pathlib
+import pty
 import re
 import shutil
 import struct
+import subprocess
 
 from command import TRELLIS, CommandTest, main, trellis
 
@@ -122,11 +125,23 @@ class Train(TaggerTest):
         self.corpus = missing
         self.assert_refused(self.train(), 1, f"[read_tagged] cannot read '{missing}': No such file or directory")
 
-    def test_one_key_two_owners(self):
-        result = self.train("--builder", "lstm", "--activation", "dropout", "--trainer", "momentum_sgd", "--attr", "p=0")
+    def test_attributes_reach_the_activation_and_the_file(self):
+        result = self.train("--epochs", 1, "--activation", "elu", "--attr", "activation.alpha=0.5")
         self.assertEqual((result.code, result.err), (0, ""))
-        result = self.train("--activation", "elu", "--attr", "activation.alpha=0.5")
-        self.assertEqual((result.code, result.err), (0, ""))
+        self.assertIn(rb'\"activation\":\"core.elu\",\"activation_attrs\":{\"alpha\":0.5}', self.model.read_bytes())
+        self.assertEqual(self.predict("I saw you\n").code, 0)
+
+    def test_progress_bar_on_a_terminal_only(self):
+        terminal, other_end = pty.openpty()
+        command = [TRELLIS, "train", "tagger", "--train", self.corpus, "--out", self.model, "--epochs", "1"]
+        done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=other_end, text=True, check=False)
+        os.close(other_end)
+        self.assertEqual(done.returncode, 0)
+        shown = os.read(terminal, 65536).decode()
+        os.close(terminal)
+        self.assertRegex(shown, r"\repoch 1 \[#*\.*\] +\d+ %  loss \d\.\d+")
+        self.assertTrue(shown.endswith("\r\x1b[K"))
+        self.assertNotIn("\r", done.stdout)
 
     def test_a_model_that_cannot_be_written(self):
         self.model = self.folder / "none" / "model"
