@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <set>
 #include <system_error>
+#include <trellis/plugin.hpp>
 
 #include "command.hpp"
 #include "crash.hpp"
@@ -55,6 +57,22 @@ void add_global_options(CLI::App& app, Global& global) {
       "the versions of the product and of the plugin ABI");
 }
 
+// "acme@^1.2" and "x/acme.trellis.toml" both mean the plugin acme.
+std::string id_of(const std::string& wish) {
+  const std::string name = std::filesystem::path(wish).filename().string();
+  return name.substr(0, name.find_first_of("@."));
+}
+
+// --plugin asks for one more: without an experiment's file, more than those that are shipped.
+void add_shipped(RuntimeOptions& options) {
+  if (options.plugins.empty() || !options.plugins_file.empty() || options.no_plugins) return;
+  std::set<std::string> named;
+  for (const std::string& wish : options.plugins) named.insert(id_of(wish));
+  for (const PluginInfo& p : available_plugins(options)) {
+    if (p.state == "shipped" && named.insert(p.id).second) options.plugins.push_back(p.id);
+  }
+}
+
 CLI::App& add_group(CLI::App& app, const char* name, const char* description) {
   CLI::App& group = *app.add_subcommand(name, description);
   group.require_subcommand(1);
@@ -93,6 +111,7 @@ int run(int argc, char** argv) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     return complain(fmt::format("{} (see trellis --help)", e.what()).c_str(), kUsage);
   }
+  add_shipped(global.runtime);
   const int code = action();
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     return complain("cannot write to standard output", kFindings);

@@ -25,8 +25,10 @@ class Refusal(CommandTest):
     def load(self, **env):
         return trellis("op", "list", "--plugin", self.manifest, env=env)
 
-    def test_a_good_one_loads(self):
-        self.assertEqual((self.load().code, self.load().err), (0, ""))
+    def test_a_good_one_loads_beside_the_shipped_ones(self):
+        result = self.load()
+        self.assertEqual((result.code, result.err), (0, ""))
+        self.assertEqual(result.out, trellis("op", "list").out)
 
     def test_crash(self):
         for how, signal in (("read", "Segmentation fault"), ("abort", "Aborted")):
