@@ -11,7 +11,7 @@
 namespace trellis::tools {
 namespace {
 
-const std::vector<std::string> kKinds = {"operator",    "builder", "softmax",
+const std::vector<std::string> kKinds = {"operator",    "builder", "softmax_builder",
                                          "initializer", "trainer", "linalg"};
 
 int list_components(const Global& global, const std::string& kind, bool json) {

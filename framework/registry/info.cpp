@@ -209,7 +209,7 @@ std::vector<ComponentInfo> list_components(const Runtime& runtime) {
   const Registry& registry = runtime.registry();
   std::vector<ComponentInfo> out;
   for (const auto& e : registry.builders()) out.push_back(component("builder", *e));
-  for (const auto& e : registry.softmaxes()) out.push_back(component("softmax", *e));
+  for (const auto& e : registry.softmaxes()) out.push_back(component("softmax_builder", *e));
   for (const auto& e : registry.initializers()) out.push_back(component("initializer", *e));
   for (const auto& e : registry.trainers()) out.push_back(component("trainer", *e));
   // A provider has an entry for each dtype; here it is one.

@@ -44,7 +44,7 @@ struct OutputInfo {
 
 // What every kind has.
 struct ComponentInfo {
-  std::string kind;      // operator, builder, softmax, initializer, trainer, linalg
+  std::string kind;      // operator, builder, softmax_builder, initializer, trainer, linalg
   std::string id, name;  // "core.tanh", "tanh"
   uint32_t version = 0;  // of its meaning
   std::string summary, doc, formula;

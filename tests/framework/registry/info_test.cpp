@@ -143,7 +143,7 @@ TEST_CASE("info: every other kind, in order") {
 
   std::vector<std::string> ids;
   for (const ComponentInfo& c : list_components(loaded.runtime)) ids.push_back(c.kind + " " + c.id);
-  CHECK(ids == std::vector<std::string>{"builder acme.cell", "softmax acme.soft",
+  CHECK(ids == std::vector<std::string>{"builder acme.cell", "softmax_builder acme.soft",
                                         "initializer acme.fill", "trainer acme.sgd",
                                         "linalg acme.mm"});
   const BuilderInfo builder = describe_builder(loaded.runtime, "cell");
