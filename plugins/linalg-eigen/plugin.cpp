@@ -4,9 +4,10 @@
 // Needs no other library and no memory but the stack.
 //
 // Ranks are this library's part of the dispatch table, one set per CPU level (the host takes the
-// highest rank of a class). Measured on one core (docs/benchmarks.md): at v3 and v4 the tiles are
-// ahead of or level with OpenBLAS in every class; at v2 they are where a vector or a tiny matrix
-// takes part, and leave the rest to a library that knows the processor.
+// highest rank of a class). Measured on one core (docs/benchmarks.md): at v4 the tiles are ahead of
+// OpenBLAS or near it in most shapes, at v3 near it; where they are behind, opening another library
+// was not thought worth it. At v2 they serve vectors and tiny matrices and leave the rest to a
+// library that knows the processor.
 #include <trellis/sdk/linalg.hpp>
 
 #include "products.hpp"
