@@ -20,7 +20,8 @@ import tomllib
 OWN_WORDS = {
     "graph": {"constant"},  # a leaf
     "host": {"constant"},
-    "tensor": {"identity"},  # a tensor tool
+    "model": {"sub"},  # Model::sub, a child
+    "tensor": {"identity", "logsumexp", "argmax"},  # tensor tools
 }
 KINDS = ("ops", "builders", "softmaxes", "initializers", "trainers", "linalg")
 

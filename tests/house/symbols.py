@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 ENTRY = "trl_plugin_entry_v1"
-KERNEL_NAME = re.compile(r"((typeinfo|typeinfo name|vtable) for )?trellis::")
+KERNEL_NAME = re.compile(r"((typeinfo|typeinfo name|vtable) for |auto const& )?trellis::")
 
 
 def output(*command):

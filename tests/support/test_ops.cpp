@@ -10,7 +10,7 @@ namespace trellis::test {
 Counts counts;
 }
 
-namespace test_ops {
+namespace [[gnu::visibility("hidden")]] test_ops {
 
 using trellis::test::counts;
 using namespace trellis::sdk;

@@ -21,10 +21,12 @@ enum {
 
 enum {
   TRL_ATTR_REQUIRED = 1u << 0,
-  TRL_ATTR_PER_BATCH = 1u << 1, /* type I64S: ids, lengths, label sets: values + offsets, one list per batch element.
+  TRL_ATTR_PER_BATCH =
+      1u << 1, /* type I64S: ids, lengths, label sets: values + offsets, one list per batch element.
                                    Not part of batching key or memo; concatenated by the host when nodes merge. */
-  TRL_ATTR_VALUE = 1u << 2,     /* type F64S: a scalar that varies freely (0.37 * x): one value per batch element */
-  TRL_ATTR_BOUND_CLOSED = 1u << 3  /* the bound itself is allowed (lengths, end positions) */
+  TRL_ATTR_VALUE =
+      1u << 2, /* type F64S: a scalar that varies freely (0.37 * x): one value per batch element */
+  TRL_ATTR_BOUND_CLOSED = 1u << 3 /* the bound itself is allowed (lengths, end positions) */
 };
 
 /* Frozen. PER_BATCH and VALUE attributes: count values over the whole batch, `offsets` has batch + 1 entries and the
@@ -35,26 +37,28 @@ typedef struct trl_attr {
     int64_t i;
     double f;
     trl_str s;
-    const int64_t *is;
-    const double *fs;
+    const int64_t* is;
+    const double* fs;
   } v;
-  const uint32_t *offsets;
+  const uint32_t* offsets;
 } trl_attr;
 
 typedef struct trl_attr_spec {
   uint32_t struct_size, flags;
   uint32_t type, n_choices;
   trl_str key, doc;
-  trl_attr dflt;  /* typed; ignored when REQUIRED. For PER_BATCH and VALUE: one value, or none, for every element */
-  double lo, hi;  /* closed range of each value; lo > hi: no range */
-  const trl_str *choices;
+  trl_attr
+      dflt; /* typed; ignored when REQUIRED. For PER_BATCH and VALUE: one value, or none, for every element */
+  double lo, hi; /* closed range of each value; lo > hi: no range */
+  const trl_str* choices;
   /* PER_BATCH ids: every value must lie in [0, size) where size is axis `bound_axis` of input `bound_input`. The host
    * checks every id of every node when the node is made; a memo hit does not skip the check. */
-  int16_t bound_input;     /* -1: no bound but lo, hi */
-  int16_t bound_axis;      /* the axis; -1: the value of the (I64) attribute number bound_axis_attr */
+  int16_t bound_input; /* -1: no bound but lo, hi */
+  int16_t bound_axis;  /* the axis; -1: the value of the (I64) attribute number bound_axis_attr */
   int16_t bound_axis_attr; /* -1: none */
   int16_t reserved;
-  uint32_t min_each, max_each; /* values per batch element: 1,1 one id; 0,~0u a ragged list. I64S, F64S that are not
+  uint32_t min_each,
+      max_each; /* values per batch element: 1,1 one id; 0,~0u a ragged list. I64S, F64S that are not
                                   per batch: number of values */
 } trl_attr_spec;
 

@@ -33,15 +33,16 @@
 #define TRL_EXPORT __attribute__((visibility("default")))
 
 /* Size of T up to and including field f: what struct_size must be at least for f to exist. */
-#define TRL_SIZE_THRU(T, f) (offsetof(T, f) + sizeof(((T *)0)->f))
+#define TRL_SIZE_THRU(T, f) (offsetof(T, f) + sizeof(((T*)0)->f))
 /* True when the other side knows field f of struct T and has set it. */
 #define TRL_HAS(p, T, f) ((p)->struct_size >= TRL_SIZE_THRU(T, f) && (p)->f != NULL)
 /* Plugin to host-allocated struct: never writes past what the host has room for. */
-#define TRL_FILL(dst, src)                                                                              \
-  do {                                                                                                  \
-    uint32_t trl_n_ = (dst)->struct_size < (src)->struct_size ? (dst)->struct_size : (src)->struct_size; \
-    memcpy((dst), (src), trl_n_);                                                                       \
-    (dst)->struct_size = trl_n_;                                                                        \
+#define TRL_FILL(dst, src)                                                                 \
+  do {                                                                                     \
+    uint32_t trl_n_ =                                                                      \
+        (dst)->struct_size < (src)->struct_size ? (dst)->struct_size : (src)->struct_size; \
+    memcpy((dst), (src), trl_n_);                                                          \
+    (dst)->struct_size = trl_n_;                                                           \
   } while (0)
 
 /* 0 is success, everything below zero an error; numbers are never reused. */
@@ -61,11 +62,12 @@ enum {
 
 /* UTF-8, not NUL-terminated. Lifetime: that of the struct that holds it, unless said otherwise. Frozen. */
 typedef struct trl_str {
-  const char *p;
+  const char* p;
   size_t n;
 } trl_str;
 /* Initialiser from a string literal. */
-#define TRL_STR(literal) {(literal), sizeof(literal) - 1}
+#define TRL_STR(literal) \
+  { (literal), sizeof(literal) - 1 }
 
 TRL_STATIC_ASSERT(sizeof(trl_str) == 16, "frozen: trl_str");
 

@@ -12,11 +12,11 @@ typedef struct trl_linalg_desc {
   uint32_t struct_size, flags;
   trl_str id, summary, device;
   uint16_t dtype;
-  int16_t rank;     /* among providers of one class: higher wins where the host's table names none */
-  uint32_t classes; /* TRL_MM_* this provider can serve */
-  trl_status (*check)(trl_call *); /* [init] a few products against own loops; may be NULL */
-  trl_status (*gemm)(const trl_mm_args *); /* [exec] */
-  trl_status (*gemv)(const trl_mm_args *); /* [exec] may be NULL: gemm with n == 1 */
+  int16_t rank; /* among providers of one class: higher wins where the host's table names none */
+  uint32_t classes;                       /* TRL_MM_* this provider can serve */
+  trl_status (*check)(trl_call*);         /* [init] a few products against own loops; may be NULL */
+  trl_status (*gemm)(const trl_mm_args*); /* [exec] */
+  trl_status (*gemv)(const trl_mm_args*); /* [exec] may be NULL: gemm with n == 1 */
 } trl_linalg_desc;
 
 #endif

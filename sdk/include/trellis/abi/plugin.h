@@ -25,24 +25,25 @@
 typedef struct trl_plugin {
   uint32_t struct_size, abi_major, abi_minor, min_host_minor;
   trl_str id, version; /* must equal note and manifest */
-  const trl_op_desc *const *ops;
+  const trl_op_desc* const* ops;
   uint32_t n_ops, n_kernels;
-  const trl_kernel_desc *const *kernels;
-  const trl_builder_desc *const *builders;
+  const trl_kernel_desc* const* kernels;
+  const trl_builder_desc* const* builders;
   uint32_t n_builders, n_softmaxes;
-  const trl_softmax_desc *const *softmaxes;
-  const trl_initializer_desc *const *initializers;
+  const trl_softmax_desc* const* softmaxes;
+  const trl_initializer_desc* const* initializers;
   uint32_t n_initializers, n_trainers;
-  const trl_trainer_desc *const *trainers;
-  const trl_update_desc *const *updates;
+  const trl_trainer_desc* const* trainers;
+  const trl_update_desc* const* updates;
   uint32_t n_updates, n_linalgs;
-  const trl_linalg_desc *const *linalgs;
-  trl_status (*init)(trl_call *, void **self); /* [init] may be NULL */
-  void (*fini)(trl_call *);                    /* [init] may be NULL */
-  const void *(*get_interface)(trl_call *, trl_str id_rev, uint32_t *size_out); /* for other plugins; may be NULL */
+  const trl_linalg_desc* const* linalgs;
+  trl_status (*init)(trl_call*, void** self); /* [init] may be NULL */
+  void (*fini)(trl_call*);                    /* [init] may be NULL */
+  const void* (*get_interface)(trl_call*, trl_str id_rev,
+                               uint32_t* size_out); /* for other plugins; may be NULL */
 } trl_plugin;
 
-typedef trl_status (*trl_entry_fn)(trl_call *, trl_plugin *out);
+typedef trl_status (*trl_entry_fn)(trl_call*, trl_plugin* out);
 #define TRL_ENTRY_SYMBOL "trl_plugin_entry_v1" /* the number is the major; 0.x is the draft of 1 */
 
 /* ELF note (SHF_ALLOC, PT_NOTE): readable without dlopen, survives strip. Texts are NUL-padded. */
@@ -80,10 +81,21 @@ typedef struct trl_note {
 #define TRL_ABI_EXTRA ""
 #endif
 
-#define TRL_PLUGIN_NOTE(ID, VERSION)                                                                       \
-  __attribute__((used, section(".note.trellis"), aligned(4))) static const trl_note trl_note_ = {          \
-      4,  sizeof(trl_note) - 16, 1,          "TRL",         TRL_ABI_MAJOR, TRL_ABI_MINOR, TRL_TARGET_MINOR, \
-      0u, ID,                    VERSION,    TRL_TARGET,    TRL_CPU_LEVEL, TRL_ABI_EXTRA}
+#define TRL_PLUGIN_NOTE(ID, VERSION)                                                              \
+  __attribute__((used, section(".note.trellis"), aligned(4))) static const trl_note trl_note_ = { \
+      4,                                                                                          \
+      sizeof(trl_note) - 16,                                                                      \
+      1,                                                                                          \
+      "TRL",                                                                                      \
+      TRL_ABI_MAJOR,                                                                              \
+      TRL_ABI_MINOR,                                                                              \
+      TRL_TARGET_MINOR,                                                                           \
+      0u,                                                                                         \
+      ID,                                                                                         \
+      VERSION,                                                                                    \
+      TRL_TARGET,                                                                                 \
+      TRL_CPU_LEVEL,                                                                              \
+      TRL_ABI_EXTRA}
 
 TRL_STATIC_ASSERT(sizeof(trl_note) == 184, "frozen: trl_note");
 

@@ -25,19 +25,21 @@ typedef struct trl_dim {
 } trl_dim;
 
 enum {
-  TRL_TENSOR_STORE = 1u << 0,   /* on d_in only: write the gradient; without it: add to what is there */
+  TRL_TENSOR_STORE =
+      1u << 0, /* on d_in only: write the gradient; without it: add to what is there */
   TRL_TENSOR_POINTERS = 1u << 1 /* data is an array of dim.batch pointers, one per batch element;
                                    only for operators that declare TRL_OP_STRIDED */
 };
 
 /* A view owned by the host. The plugin reads inputs and writes outputs through it, and keeps no pointer after return. */
 typedef struct trl_tensor {
-  void *data;            /* element (0,0,..) of batch element 0; NULL: absent, or gradient not wanted */
+  void* data; /* element (0,0,..) of batch element 0; NULL: absent, or gradient not wanted */
   uint64_t batch_stride; /* in elements; 0: the same values serve every batch element */
   trl_dim dim;           /* dim.batch is 1 where batch_stride is 0 */
   uint16_t dtype;
   uint8_t device;
-  uint8_t align_log2; /* the ACTUAL alignment of data (6: 64 bytes); views may have less, never assume */
+  uint8_t
+      align_log2; /* the ACTUAL alignment of data (6: 64 bytes); views may have less, never assume */
   uint32_t flags;
 } trl_tensor;
 

@@ -4,20 +4,19 @@
 // message, the keyword and the row in the reference:
 //
 //   struct Attrs { double p = 0.5; bool always = false; };
-//   static constexpr auto attrs = fields(field("p", &Attrs::p, "probability of dropping",
-//   in_range(0.0, 1.0)),
-//                                        field("always", &Attrs::always, "drop in inference mode
-//                                        too"));
+//   static constexpr auto attrs =
+//       fields(field("p", &Attrs::p, "probability of dropping", in_range(0.0, 1.0)),
+//              field("always", &Attrs::always, "drop in inference mode, too"));
 //
-//   member type            attribute
-//   std::int64_t           integer
-//   double                 number
-//   bool                   flag
-//   an enum                choice; needs choices("first", "second", ...), in the order of the
-//   enumerators Ints, Floats           list of integers, of numbers Ids                    ids that
-//   differ per batch element (never part of a batching key) Scalars                a number that
-//   varies freely, one per batch element std::string_view       text; builders, trainers and
-//   initializers only
+//   member type        attribute
+//   std::int64_t       integer
+//   double             number
+//   bool               flag
+//   an enum            choice; needs choices("first", "second", ...), in the enumerators' order
+//   Ints, Floats       list of integers, of numbers
+//   Ids                ids that differ per batch element (never part of a batching key)
+//   Scalars            a number that varies freely, one per batch element
+//   std::string_view   text; builders, trainers and initializers only
 #pragma once
 
 #include <trellis/abi/attr.h>

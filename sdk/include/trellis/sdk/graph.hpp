@@ -4,9 +4,13 @@
 //
 //   using Affine = Use<"core.affine">;
 //   using Dropout = Use<"core.dropout", "p">;
-//   struct Mine { using uses = Uses<Affine, Dropout>;  static Expr expand(const auto& g) {
-//     return g.template apply<Dropout>({g.template apply<Affine>({g.in(0), g.in(1), g.in(2)})},
-//     0.5); } };
+//   struct Mine {
+//     using uses = Uses<Affine, Dropout>;
+//     static Expr expand(const auto& g) {
+//       return g.template apply<Dropout>({g.template apply<Affine>({g.in(0), g.in(1), g.in(2)})},
+//                                        0.5);
+//     }
+//   };
 #pragma once
 
 #include <trellis/abi/op.h>

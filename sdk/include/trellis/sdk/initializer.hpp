@@ -4,9 +4,11 @@
 //
 //   struct Uniform {
 //     struct Attrs { double left = -1, right = 1; };
-//     static constexpr auto attrs = fields(field("left", &Attrs::left, "lower end"), field("right",
-//     &Attrs::right, "upper end")); static constexpr InitializerSpec spec{.name = "uniform",
-//     .summary = "uniform in [left, right)"}; static void fill(const Attrs& a, const auto& f) {
+//     static constexpr auto attrs = fields(field("left", &Attrs::left, "lower end"),
+//                                          field("right", &Attrs::right, "upper end"));
+//     static constexpr InitializerSpec spec{.name = "uniform",
+//                                           .summary = "uniform in [left, right)"};
+//     static void fill(const Attrs& a, const auto& f) {
 //       f.random().uniform(f.data(), f.size(), f.number(a.left), f.number(a.right));
 //     }
 //   };

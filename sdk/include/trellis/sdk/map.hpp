@@ -22,6 +22,7 @@
 #include <concepts>
 #include <cstdint>
 #include <trellis/sdk/tensor.hpp>
+#include <tuple>
 #include <utility>
 
 namespace trellis::sdk {

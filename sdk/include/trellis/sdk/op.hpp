@@ -4,8 +4,8 @@
 //
 //   struct Square {
 //     static constexpr OpSpec spec{.name = "square", .summary = "square, element by element",
-//                                  .inputs = {"x"}, .batch = Batch::elementwise, .keeps =
-//                                  Keep::input};
+//                                  .inputs = {"x"}, .batch = Batch::elementwise,
+//                                  .keeps = Keep::input};
 //     static Dim infer(Dims x) { return x[0]; }
 //     static void forward(auto x, auto y) { map(x, y, [](auto v) { return v * v; }); }
 //     static void backward(const auto& b) {
@@ -16,13 +16,13 @@
 //   TRL_PLUGIN("acme-act", "1.4.0", "acme", square)
 //
 // With attributes (attrs.hpp) every function takes `const Attrs& a` first. The forms:
-//   infer(Dims)                      returns Dim, Shape (may be a view), or std::array<Dim,
-//   outputs> forward(x, y)                    lists of typed tensors; x[i], y[i] forward(x, y,
-//   Streams)           operators with .random forward(f)                       f is a Forward<T>:
-//   everything the host handed over backward(b), backward(b, Streams)    b is a Backward<T>; none:
-//   the operator has no gradient static State create()            pre-computed once per attributes;
-//   read with f.template state<State>() static Expr expand(const auto& g)   a composite (graph.hpp)
-//   instead of kernels, or besides them
+//   infer(Dims)              returns Dim, Shape (may be a view), or std::array<Dim, outputs>
+//   forward(x, y)            lists of typed tensors: x[i], y[i]
+//   forward(x, y, Streams)   operators with .random
+//   forward(f)               f is a Forward<T>: everything the host handed over
+//   backward(b), backward(b, Streams)   b is a Backward<T>; none: the operator has no gradient
+//   static State create()    pre-computed once per attributes; read with f.template state<State>()
+//   static Expr expand(const auto& g)   a composite (graph.hpp) instead of kernels, or besides them
 // A gradient is written through grad_zip, or added to b.dx_zeroed(i), or the code looks at
 // dx.stores().
 #pragma once

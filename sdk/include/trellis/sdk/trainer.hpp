@@ -5,10 +5,12 @@
 //
 //   struct Momentum {
 //     struct Attrs { double lr = 0.01, mu = 0.9; };
-//     static constexpr auto attrs = fields(field("lr", &Attrs::lr, "learning rate"), field("mu",
-//     &Attrs::mu, "momentum")); static constexpr TrainerSpec spec{.name = "momentum", .summary =
-//     "gradient descent with momentum", .slots = {"v"}}; static void update(const Attrs& a, const
-//     auto& u) {
+//     static constexpr auto attrs = fields(field("lr", &Attrs::lr, "learning rate"),
+//                                          field("mu", &Attrs::mu, "momentum"));
+//     static constexpr TrainerSpec spec{.name = "momentum",
+//                                       .summary = "gradient descent with momentum",
+//                                       .slots = {"v"}};
+//     static void update(const Attrs& a, const auto& u) {
 //       const auto lr = u.lr(), mu = u.number(a.mu);
 //       u.each([=](auto& w, auto g, auto& v) { v = mu * v - lr * g; w += v; });
 //     }
