@@ -131,7 +131,8 @@ TEST_CASE("boundary: no exception leaves a callback, and its text arrives") {
       {"memory", "out of memory"},
       {"number", "[thrower] threw something that is no std::exception"}};
   for (const char* where : {"infer", "forward", "backward"})
-    for (const auto& [how, message] : texts) {
+    for (const auto& text : texts) {
+      const char *const how = text.first, *const message = text.second;
       CAPTURE(where);
       CAPTURE(how);
       Application app(host, "test.thrower", {Value({2}, {1})},

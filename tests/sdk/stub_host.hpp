@@ -121,7 +121,7 @@ struct Call {
 
 class Host {
  public:
-  explicit Host(const std::string& path, uint32_t minor = TRL_ABI_MINOR) : minor_(minor) {
+  explicit Host(const std::string& path, uint32_t minor = TRL_ABI_MINOR) {
     table_.struct_size = sizeof table_;
     table_.abi_major = TRL_ABI_MAJOR;
     table_.abi_minor = minor;
@@ -236,7 +236,6 @@ class Host {
     return api;
   }
 
-  uint32_t minor_;
   trl_host table_{};
   Call call_{};
   void* handle_ = nullptr;

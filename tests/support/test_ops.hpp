@@ -39,10 +39,18 @@ class TestRuntime {
     record.path = "test";
     record.namespaces = {"test"};
     PluginRecord& added = core.registry->add(std::move(record), table);
+    plugin_ = &added;
     call.begin(detail::Phase::init, nullptr);
     if (table.init && table.init(&call, &added.self) != TRL_OK)
       fail(ErrorKind::internal, call.text);
   }
+  ~TestRuntime() {  // the loader does it for plugins it loaded
+    if (!plugin_ || !plugin_->table.fini) return;
+    detail::Call call(runtime_.core());
+    call.begin(detail::Phase::fini, plugin_->self);
+    plugin_->table.fini(&call);
+  }
+  TestRuntime(const TestRuntime&) = delete;
   operator const Runtime&() const { return runtime_; }
   Runtime& get() { return runtime_; }
 
@@ -53,6 +61,7 @@ class TestRuntime {
     return o;
   }
   Runtime runtime_;
+  PluginRecord* plugin_ = nullptr;
 };
 
 inline Expr apply(Graph& g, const char* op, std::initializer_list<Expr> in,

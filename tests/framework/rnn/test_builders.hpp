@@ -146,18 +146,24 @@ class TestRuntime {
     record.path = "test";
     record.namespaces = {"test"};
     PluginRecord& added = core.registry->add(std::move(record), table);
+    plugin_ = &added;
     call.begin(detail::Phase::init, nullptr);
     if (table.init(&call, &added.self) != TRL_OK) fail(ErrorKind::internal, call.text);
   }
   // One more builder, with a descriptor made by hand.
   void add(const trl_builder_desc& desc) {
     using namespace trellis;
-    static std::vector<std::unique_ptr<const trl_builder_desc*>> kept;
+    struct Kept {
+      trl_builder_desc desc;
+      const trl_builder_desc* table;
+    };
+    static std::vector<std::unique_ptr<Kept>> kept;
     static int n = 0;
-    kept.push_back(std::make_unique<const trl_builder_desc*>(new trl_builder_desc(desc)));
+    kept.push_back(std::make_unique<Kept>(Kept{desc, nullptr}));
+    kept.back()->table = &kept.back()->desc;
     trl_plugin table{};
     table.struct_size = sizeof table;
-    table.builders = kept.back().get();
+    table.builders = &kept.back()->table;
     table.n_builders = 1;
     PluginRecord record;
     record.id = "by-hand-" + std::to_string(n++);
@@ -166,10 +172,17 @@ class TestRuntime {
     record.namespaces = {"test"};
     runtime_.core().registry->add(std::move(record), table);
   }
+  ~TestRuntime() {  // the loader does it for plugins it loaded
+    trellis::detail::Call call(runtime_.core());
+    call.begin(trellis::detail::Phase::fini, plugin_->self);
+    plugin_->table.fini(&call);
+  }
+  TestRuntime(const TestRuntime&) = delete;
   trellis::Runtime& get() { return runtime_; }
 
  private:
   trellis::Runtime runtime_;
+  trellis::PluginRecord* plugin_ = nullptr;
 };
 
 inline trellis::Runtime& runtime() {
