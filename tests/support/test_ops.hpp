@@ -5,6 +5,7 @@
 // ran.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <trellis/graph.hpp>
@@ -18,8 +19,23 @@ extern "C" trl_status trl_plugin_entry_v1(trl_call* call, trl_plugin* out);
 
 namespace trellis::test {
 
+// Kernels of several threads count at once.
+struct Counter {
+  std::atomic<int> n{0};
+  Counter() = default;
+  Counter(const Counter& other) : n(other.n.load()) {}
+  Counter& operator=(const Counter& other) {
+    n = other.n.load();
+    return *this;
+  }
+  Counter& operator++() {
+    ++n;
+    return *this;
+  }
+  operator int() const { return n; }
+};
 struct Counts {
-  int forward = 0, backward = 0;
+  Counter forward, backward;
 };
 extern Counts counts;
 
