@@ -48,8 +48,11 @@ void ExecEngine::backward(uint32_t loss, bool full) {
   backward_.rewind();
   if (++backward_run_ == 0) ++backward_run_;
   try {
-    reach(loss, full);
-    place_gradients(loss);
+    place_gradients(loss, reach(loss, full));
+    if (!grad_[loss]) {  // nothing below it wants one
+      grad_[loss] = static_cast<char*>(backward_.allocate(c.bytes));
+      std::memset(grad_[loss], 0, c.bytes);
+    }
     if (c.dtype == DType::f64)
       *reinterpret_cast<double*>(grad_[loss]) = 1;
     else
@@ -58,19 +61,20 @@ void ExecEngine::backward(uint32_t loss, bool full) {
     deferred_.resize(1);  // 0: none
     deferred_keys_.resize(0);
     deferred_head_.resize(std::max(deferred_head_.size(), g_.key_count()));
+    // A node that was computed again since belongs to a later segment.
+    const bool several = segments_.size() > 1;
     for (size_t s = segments_.size(); s-- > 0;) {
       const Segment& seg = segments_[s];
       for (uint32_t i = seg.count; i-- > 0;) {
         if (seg.straight) {
           const uint32_t node = order_[seg.first + i];
-          if (!reach_[node] || regions_[region_[node]].segment != s) continue;
+          if (!reach_[node] || (several && regions_[region_[node]].segment != s)) continue;
           if (!hooks_.empty()) run_hooks(node);
           backward_node(seg.first + i);
           continue;
         }
         const Group& g = groups_[seg.first + i];
         const auto nodes = nodes_of(g);
-        // A node that was computed again since belongs to a later segment.
         uint32_t reached = 0;
         for (const uint32_t n : nodes) reached += reach_[n] && regions_[region_[n]].segment == s;
         if (reached == 0) continue;
@@ -102,61 +106,48 @@ void ExecEngine::backward(uint32_t loss, bool full) {
   loss_ = loss;
 }
 
-// Marks, from the loss down, what a gradient reaches.
-void ExecEngine::reach(uint32_t loss, bool full) {
+// Marks, from the loss down, what a gradient reaches; returns the memory that takes.
+uint64_t ExecEngine::reach(uint32_t loss, bool full) {
   // Groups may hold later nodes, so the marks cover all values.
   reach_.resize(g_.size());
   std::memset(reach_.data(), 0, g_.size());
   reach_[loss] = kWanted;
   if (const uint32_t node = g_.node_of(loss); node != loss) reach_[node] |= kSibling;
+  const auto wanted = [&](uint32_t x) {
+    return full ? x != GraphImpl::kAbsent && is_float(g_.cls_of(x).dtype)
+                : (g_.value(x).flags & kNeedsGrad) != 0;
+  };
+  uint64_t bytes = 0;
   for (uint32_t id = loss; id > 0; --id) {
     if (!reach_[id]) continue;
-    if (g_.value(id).flags & kSecondary) {
-      reach_[g_.value(id).in[0]] |= kSibling;
+    const Value& v = g_.value(id);
+    if (v.flags & kSecondary) {
+      reach_[v.in[0]] |= kSibling;
       continue;
     }
-    const Pattern& p = g_.pattern_of(id);
-    if (is_leaf(p.kind) || !p.any_grad) continue;
-    const auto in = g_.inputs(id);
-    for (size_t i = 0; i < in.size(); ++i) {
-      const uint32_t v = in[i];
-      if (v == GraphImpl::kAbsent) continue;
-      const bool grad = full ? is_float(g_.cls_of(v).dtype) : (g_.value(v).flags & kNeedsGrad) != 0;
-      if (grad && (p.all_inputs_grad || !(in_spec(*p.op, i).flags & TRL_IN_NO_GRAD)))
-        reach_[v] |= kWanted;
-    }
-  }
-}
-
-// Gradients of computed values mirror their regions; those of leaves lie in the gradient block or
-// by themselves. All of it is zeroed at once.
-void ExecEngine::place_gradients(uint32_t loss) {
-  uint64_t bytes = 0;
-  const auto own = [&](const Pattern& p) {
-    switch (p.kind) {
-      case Kind::parameter:
-      case Kind::table:
-        return false;
-      case Kind::view:
-        return !p.any_grad || !p.all_inputs_grad;
-      default:
-        return is_leaf(p.kind) && p.kind != Kind::lookup && p.kind != Kind::const_lookup;
-    }
-  };
-  for (uint32_t id = 1; id <= loss; ++id) {
-    if (!reach_[id]) continue;
-    const Pattern& p = g_.pattern_of(id);
-    if (own(p)) {
-      bytes += aligned(g_.cls_of(id).bytes);
-    } else if (p.kind != Kind::view && p.kind != Kind::parameter && p.kind != Kind::table) {
-      for (uint32_t o = 0; o < p.n_out && !(g_.value(id).flags & kSecondary); ++o) {
+    const Pattern& p = g_.pattern(v.pattern);
+    if (p.gradient_place == GradientPlace::mirrored) {
+      for (uint32_t o = 0; o < p.n_out; ++o) {
         Region& r = regions_[region_[id + o]];
         if (r.used == backward_run_) continue;
         r.used = backward_run_;
         bytes += aligned(r.bytes);
       }
+    } else if (p.gradient_place == GradientPlace::own) {
+      bytes += aligned(g_.cls(v.cls).bytes);
     }
+    if (is_leaf(p.kind) || !p.any_grad) continue;
+    const auto in = g_.inputs(id);
+    for (size_t i = 0; i < in.size(); ++i)
+      if (wanted(in[i]) &&
+          (p.all_inputs_grad || !(in_spec(*p.op, i).flags & TRL_IN_NO_GRAD)))
+        reach_[in[i]] |= kWanted;
   }
+  return bytes;
+}
+
+// All gradients of a backward are zeroed at once. grad_ holds the wanted ones only.
+void ExecEngine::place_gradients(uint32_t loss, uint64_t bytes) {
   char* at = static_cast<char*>(backward_.allocate(bytes));
   std::memset(at, 0, bytes);
   for (uint32_t r = 0; r < regions_.size(); ++r)
@@ -167,50 +158,38 @@ void ExecEngine::place_gradients(uint32_t loss) {
   grad_.resize(g_.size());
   std::memset(grad_.data(), 0, g_.size() * sizeof(char*));
   for (uint32_t id = 1; id <= loss; ++id) {
-    if (!reach_[id] || g_.value(id).flags & kSecondary) continue;
-    const Pattern& p = g_.pattern_of(id);
-    if (own(p)) {
-      grad_[id] = at;
-      at += aligned(g_.cls_of(id).bytes);
-    } else if (p.kind == Kind::view) {
-      const uint32_t src = input(id, uint32_t(p.view_of));
-      grad_[id] = grad_[src] + (g_.data_[id] - g_.data_[src]);
-    } else if (p.kind == Kind::parameter || p.kind == Kind::table) {
-      ParamRecord& r = *g_.payload(id).record;
-      grad_[id] = g_.gradients(r).dense(r);
-    } else {
-      for (uint32_t o = 0; o < p.n_out; ++o) {
-        const Region& r = regions_[region_[id + o]];
-        if (is_float(g_.cls_of(id + o).dtype) && g_.data_[id + o])
-          grad_[id + o] = r.grad + (g_.data_[id + o] - r.data);
+    if (!(reach_[id] & kWanted)) continue;
+    const Value& v = g_.value(id);
+    switch (g_.pattern(v.pattern).gradient_place) {
+      case GradientPlace::mirrored:
+        if (g_.data_[id] && is_float(g_.cls(v.cls).dtype)) {
+          const Region& r = regions_[region_[id]];
+          grad_[id] = r.grad + (g_.data_[id] - r.data);
+        }
+        break;
+      case GradientPlace::own:
+        grad_[id] = at;
+        at += aligned(g_.cls(v.cls).bytes);
+        break;
+      case GradientPlace::view: {
+        const uint32_t src = input(id, uint32_t(g_.pattern(v.pattern).view_of));
+        if (grad_[src]) grad_[id] = grad_[src] + (g_.data_[id] - g_.data_[src]);
+        break;
+      }
+      case GradientPlace::parameter: {
+        ParamRecord& r = *g_.payload(id).record;
+        grad_[id] = g_.gradients(r).dense(r);
+        break;
       }
     }
   }
 }
 
-void ExecEngine::call_backward(Frame& f, const Pattern& p, uint32_t node) {
-  if (!p.kernel->backward)
-    fail(ErrorKind::plugin, "[" + p.op->name +
-                                "] has no gradient: a parameter lies below it (use stop_gradient, "
-                                "or a kernel with backward)" +
-                                g_.context(node, "backward"));
-  Call& call = g_.call();
-  call.begin(Phase::exec, f.self);
-  ++stats_.backward_calls;
-  const Arena::Mark scratch = g_.scratch().mark();
-  trl_status st = TRL_OK;
-  try {
-    st = p.kernel->backward(&f.backward);
-  } catch (...) {
-    fail(ErrorKind::plugin,
-         "[" + p.op->name + "] an exception left the backward kernel (a plugin must stop its own)" +
-             g_.context(node, "backward"));
-  }
-  if (const Arena::Mark now = g_.scratch().mark();
-      now.offset != scratch.offset || now.chunk != scratch.chunk)
-    g_.scratch().rewind(scratch);
-  if (st != TRL_OK) [[unlikely]]
-    failed(st, p, node, "backward");
+void ExecEngine::no_backward(const Pattern& p, uint32_t node) {
+  fail(ErrorKind::plugin, "[" + p.op->name +
+                              "] has no gradient: a parameter lies below it (use stop_gradient, "
+                              "or a kernel with backward)" +
+                              g_.context(node, "backward"));
 }
 
 void ExecEngine::defer(uint32_t key, uint32_t first, uint32_t count) {
@@ -221,34 +200,54 @@ void ExecEngine::defer(uint32_t key, uint32_t first, uint32_t count) {
 
 void ExecEngine::backward_node(uint32_t position) {
   const uint32_t node = order_[position];
-  Pattern& p = g_.pattern(g_.value(node).pattern);
+  const Value& v = g_.value(node);
+  Pattern& p = g_.pattern(v.pattern);
+  if (p.plain && !(p.may_defer && p.batch < kDeferBelow)) [[likely]] {
+    // The short path, unless two inputs share memory (x * x, or views of one value), which must
+    // not be added to at the same time.
+    Frame& f = frame_of(p);
+    bool any = false, apart = true;
+    for (uint32_t i = 0; i < p.n_in; ++i) {
+      f.in[i].data = g_.data_[v.in[i]];
+      char* const d = grad_[v.in[i]];
+      f.d_in[i].data = d;
+      if (!d) continue;
+      any = true;
+      for (uint32_t j = 0; j < i; ++j)
+        apart &= !f.d_in[j].data || !overlap(d, g_.cls_of(v.in[i]).bytes,
+                                             static_cast<char*>(f.d_in[j].data),
+                                             g_.cls_of(v.in[j]).bytes);
+    }
+    if (!any) return;
+    if (apart) {
+      f.out[0].data = g_.data_[node];
+      f.d_out[0].data = grad_[node];
+      return call_backward(f, p, node);
+    }
+  }
   if (p.kind != Kind::op) {
     const uint32_t one[] = {node};
     if (p.kind == Kind::lookup) backward_lookup(one, regions_[region_[node]].segment);
-    if (p.kind == Kind::copy_view && wants(node) && grad_[input(node, uint32_t(p.view_of))])
+    if (p.kind == Kind::copy_view && grad_[node] && grad_[input(node, uint32_t(p.view_of))])
       copy_rows(node, true);
     return;
   }
   Frame& f = frame_of(p);
   const auto in = g_.inputs(node);
-  const bool may_defer = p.key && p.batch < kDeferBelow && g_.key(p.key).defer;
+  const bool may_defer = p.may_defer && p.batch < kDeferBelow;
   bool any = false, deferring = false, temporary = false;
   for (uint32_t i = 0; i < p.n_in; ++i) {
-    const uint32_t v = in[i];
-    f.in[i].data = g_.data_[v];
-    char* d = v != GraphImpl::kAbsent && wants(v) ? grad_[v] : nullptr;
+    f.in[i].data = g_.data_[in[i]];
+    char* d = grad_[in[i]];
     if (d && !p.all_inputs_grad && in_spec(*p.op, i).flags & TRL_IN_NO_GRAD) d = nullptr;
     if (d && may_defer && g_.key(p.key).merge[i] == Merge::shared &&
         in_spec(*p.op, i).merge == TRL_IN_SHARED) {
       deferring = true;
       d = nullptr;
     }
-    f.d_in[i].flags = 0;
     if (d) {
       any = true;
-      // Two inputs that share memory (x * x, or views of one value) must not be added to at the
-      // same time.
-      const uint64_t bytes = g_.cls_of(v).bytes;
+      const uint64_t bytes = g_.cls_of(in[i]).bytes;
       for (uint32_t j = 0; j < i; ++j)
         if (f.d_in[j].data &&
             overlap(d, bytes, static_cast<char*>(f.d_in[j].data), g_.cls_of(in[j]).bytes)) {
@@ -264,9 +263,8 @@ void ExecEngine::backward_node(uint32_t position) {
   if (!any) return;
   for (uint32_t o = 0; o < p.n_out; ++o) {
     f.out[o].data = g_.data_[node + o];
-    f.d_out[o].data = reach_[node + o] & kWanted ? grad_[node + o] : nullptr;
+    f.d_out[o].data = grad_[node + o];
   }
-  f.backward.flags = call_flags(false);
   const Arena::Mark tmp = tmp_.mark();
   if (p.needs_payload) {
     const uint32_t one[] = {node};
@@ -292,8 +290,19 @@ void ExecEngine::scatter(std::span<const uint32_t> nodes, uint32_t input_index, 
     const uint32_t in = input(n, input_index);
     const ClassInfo& c = g_.cls_of(in);
     for (uint32_t e = repeat ? g_.pattern_of(n).batch : 1; e > 0; --e, from += c.bytes)
-      if (wants(in) && grad_[in]) add_rows(grad_[in], from, c.dim.total(), c.dtype);
+      if (grad_[in]) add_rows(grad_[in], from, c.dim.total(), c.dtype);
   }
+}
+
+// Of one output of all nodes, one after another; null: not reached.
+char* ExecEngine::group_gradient(std::span<const uint32_t> nodes, uint32_t output) const {
+  for (const uint32_t n : nodes) {
+    if (!grad_[n + output]) continue;
+    const uint32_t first = nodes[0] + output;
+    const Region& r = regions_[region_[first]];
+    return r.grad + (g_.data_[first] - r.data);
+  }
+  return nullptr;
 }
 
 void ExecEngine::backward_group(const Group& g) {
@@ -321,8 +330,7 @@ void ExecEngine::backward_group(const Group& g) {
     set_merged(d, k.flat, s.mode == kOne, g.batch, g.elements);
     bool all = true, some = false;
     for (const uint32_t n : nodes) {
-      const uint32_t v = input(n, i);
-      const bool w = v != GraphImpl::kAbsent && wants(v) && grad_[v];
+      const bool w = grad_[input(n, i)] != nullptr;
       all &= w;
       some |= w;
     }
@@ -361,9 +369,7 @@ void ExecEngine::backward_group(const Group& g) {
       f.out[o].data = g_.data_[first + o];
       set_merged(f.out[o], k.flat, false, g.batch, g.elements);
       set_merged(f.d_out[o], k.flat, false, g.batch, g.elements);
-      bool reached = false;
-      for (const uint32_t n : nodes) reached |= (reach_[n + o] & kWanted) != 0;
-      f.d_out[o].data = reached ? grad_[first + o] : nullptr;
+      f.d_out[o].data = group_gradient(nodes, o);
     }
     f.backward.batch = k.flat ? 1 : g.batch;
     f.backward.flags = call_flags(true);
@@ -385,7 +391,7 @@ void ExecEngine::backward_group(const Group& g) {
 
 void ExecEngine::backward_lookup(std::span<const uint32_t> nodes, uint32_t segment) {
   for (const uint32_t n : nodes) {
-    if (!(g_.value(n).flags & kNeedsGrad) || !wants(n) || regions_[region_[n]].segment != segment)
+    if (!(g_.value(n).flags & kNeedsGrad) || !grad_[n] || regions_[region_[n]].segment != segment)
       continue;
     const Payload& pay = g_.payload(n);
     ParamRecord& r = *pay.record;
@@ -439,7 +445,7 @@ void ExecEngine::run_deferred(uint32_t key, std::span<const uint32_t> nodes) {
     d.flags = 0;
     if (shared) {
       t.data = g_.data_[in];
-      if (in != GraphImpl::kAbsent && wants(in) && in_spec(*p.op, i).merge == TRL_IN_SHARED &&
+      if (in != GraphImpl::kAbsent && in_spec(*p.op, i).merge == TRL_IN_SHARED &&
           (p.all_inputs_grad || !(in_spec(*p.op, i).flags & TRL_IN_NO_GRAD)))
         d.data = grad_[in];
     } else if (k.merge[i] == Merge::concat && contiguous(nodes, i, g_.data_)) {
@@ -459,7 +465,7 @@ void ExecEngine::run_deferred(uint32_t key, std::span<const uint32_t> nodes) {
     const char *value = g_.data_[first + o], *grad = grad_[first + o];
     uint64_t bytes = 0;
     for (const uint32_t n : nodes) {
-      reached |= (reach_[n + o] & kWanted) != 0;
+      reached |= grad_[n + o] != nullptr;
       values_run &= g_.data_[n + o] == value + bytes;
       grads_run &= grad_[n + o] && grad_[n + o] == grad + bytes;
       bytes += g_.cls_of(n + o).bytes;

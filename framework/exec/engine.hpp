@@ -98,17 +98,45 @@ class ExecEngine final : public Engine {
   void run_straight(uint32_t n);
   void run_batched(uint32_t n);
   bool resolve(uint32_t node);  // views and pointers: no call; false: needs a call
-  uint64_t visible_bytes(uint32_t node, uint32_t output) const;
+  uint64_t visible_bytes(const Pattern& p, uint32_t output) const;
+  bool open(uint32_t node) const {  // of this run, not computed before it
+    return node != GraphImpl::kAbsent && mark_[node] == run_ && !(g_.value(node).flags & kComputed);
+  }
+  void make_groups(uint32_t n, uint32_t order, uint32_t first_region);
+  void forget_unrun(uint32_t n, uint32_t first_group);
   void begin_run();
 
   // forward.cpp
-  Frame& frame_of(Pattern& p);
+  Frame& frame_of(Pattern& p) {
+    if (!p.frame) [[unlikely]]
+      make_frame(p);
+    return *p.frame;
+  }
   Frame& frame_of(KeyInfo& k);
+  void make_frame(Pattern& p);
   void lay_out(Frame& f, const Pattern& p);
   void patch_payload(Frame& f, const Pattern& p, std::span<const uint32_t> nodes, uint32_t batch);
   void run_node(uint32_t node);
   void run_group(Group& g);
-  void call_forward(Frame& f, const Pattern& p, uint32_t node);
+  void call_forward(Frame& f, const Pattern& p, uint32_t node) {
+    Call& call = g_.call();
+    call.begin(Phase::exec, f.self);
+    ++stats_.forward_calls;
+    if (g_.core().check == CheckLevel::full) [[unlikely]]
+      return call_checked(f, p, node);
+    const Arena::Mark scratch = g_.scratch().mark();
+    const trl_status st = p.kernel->forward(&f.forward);
+    release_scratch(scratch);
+    if (st != TRL_OK) [[unlikely]]
+      failed(st, p, node, "forward");
+  }
+  // What a kernel took for the call; most take nothing.
+  void release_scratch(const Arena::Mark& before) {
+    const Arena::Mark now = g_.scratch().mark();
+    if (now.offset != before.offset || now.chunk != before.chunk) g_.scratch().rewind(before);
+  }
+  // In a handler: throws again what is of our own, names the plugin for the rest.
+  [[noreturn]] void rethrow(uint32_t node, const char* phase);
   void call_checked(Frame& f, const Pattern& p, uint32_t node);
   void run_lookup(std::span<const uint32_t> nodes);
   void copy_rows(uint32_t node, bool backward);
@@ -118,8 +146,10 @@ class ExecEngine final : public Engine {
   [[noreturn]] void failed(trl_status st, const Pattern& p, uint32_t node, const char* phase);
 
   // backward.cpp
-  void reach(uint32_t loss, bool full);
-  void place_gradients(uint32_t loss);
+  uint64_t reach(uint32_t loss, bool full);
+  void place_gradients(uint32_t loss, uint64_t bytes);
+  char* group_gradient(std::span<const uint32_t> nodes, uint32_t output) const;
+  [[noreturn]] void no_backward(const Pattern& p, uint32_t node);
   bool wants(uint32_t id) const { return reach_[id] & kWanted; }
   void backward_node(uint32_t position);  // in order_
   void backward_group(const Group& g);
@@ -127,7 +157,22 @@ class ExecEngine final : public Engine {
   void defer(uint32_t key, uint32_t first, uint32_t count);
   void run_deferred();
   void run_deferred(uint32_t key, std::span<const uint32_t> nodes);
-  void call_backward(Frame& f, const Pattern& p, uint32_t node);
+  void call_backward(Frame& f, const Pattern& p, uint32_t node) {
+    if (!p.kernel->backward) [[unlikely]]
+      no_backward(p, node);
+    g_.call().begin(Phase::exec, f.self);
+    ++stats_.backward_calls;
+    const Arena::Mark scratch = g_.scratch().mark();
+    trl_status st = TRL_OK;
+    try {
+      st = p.kernel->backward(&f.backward);
+    } catch (...) {
+      rethrow(node, "backward");
+    }
+    release_scratch(scratch);
+    if (st != TRL_OK) [[unlikely]]
+      failed(st, p, node, "backward");
+  }
   void scatter(std::span<const uint32_t> nodes, uint32_t input, const char* from, bool repeat);
   void forget_gradients();
   void mark_hooks(uint32_t loss);
@@ -156,17 +201,21 @@ class ExecEngine final : public Engine {
   uint32_t first_open_ = 1;  // nodes below are computed
 
   // of one run, kept for their memory
-  Pool<uint32_t> todo_, mark_, local_, height_, indegree_, lkey_, users_at_, users_, by_height_,
-      fill_, stack_;
+  const uint32_t* todo_ = nullptr;  // nodes to run, ascending
+  Pool<uint32_t> todo_pool_, mark_, local_, height_, indegree_, lkey_, by_height_, fill_, stack_;
+  struct Edge {
+    uint32_t user, next;  // next edge of the same producer; 0: none
+  };
+  Pool<Edge> edges_;
+  Pool<uint32_t> users_;  // by node of the run: its first edge
   struct KeyState {
-    uint32_t key, node, count, head, tail, region, n_out;
-    uint64_t used;
+    uint32_t key, node, count, head, tail, region, n_out, next_table;
   };
   Pool<KeyState> lkeys_;
   Pool<uint64_t> cursor_;              // by region of the run
   Pool<uint32_t> key_stamp_, key_at_;  // by key: local key of this run
   uint32_t run_ = 0;
-  uint64_t gain_ = 0;
+  uint64_t gain_ = 0, room_ = 0;  // what merging could save, and the memory needed at most
 
   // of the last backward
   Pool<char*> grad_;

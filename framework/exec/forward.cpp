@@ -76,12 +76,11 @@ void ExecEngine::lay_out(Frame& f, const Pattern& p) {
   b.state = p.state;
 }
 
-Frame& ExecEngine::frame_of(Pattern& p) {
-  if (!p.frame) [[unlikely]] {
-    p.frame = &g_.new_frame();
-    lay_out(*p.frame, p);
-  }
-  return *p.frame;
+void ExecEngine::make_frame(Pattern& p) {
+  Frame& f = g_.new_frame();
+  lay_out(f, p);
+  f.forward.flags = f.backward.flags = call_flags(false);
+  p.frame = &f;
 }
 
 Frame& ExecEngine::frame_of(KeyInfo& k) {
@@ -139,19 +138,17 @@ void ExecEngine::failed(trl_status st, const Pattern& p, uint32_t node, const ch
   fail(kind_of(st), text + g_.context(node, phase));
 }
 
-void ExecEngine::call_forward(Frame& f, const Pattern& p, uint32_t node) {
-  Call& call = g_.call();
-  call.begin(Phase::exec, f.self);
-  ++stats_.forward_calls;
-  if (g_.core().check == CheckLevel::full) [[unlikely]]
-    return call_checked(f, p, node);
-  const Arena::Mark scratch = g_.scratch().mark();
-  const trl_status st = p.kernel->forward(&f.forward);
-  if (const Arena::Mark now = g_.scratch().mark();
-      now.offset != scratch.offset || now.chunk != scratch.chunk)
-    g_.scratch().rewind(scratch);
-  if (st != TRL_OK) [[unlikely]]
-    failed(st, p, node, "forward");
+void ExecEngine::rethrow(uint32_t node, const char* phase) {
+  try {
+    throw;
+  } catch (const Error&) {
+    throw;
+  } catch (...) {
+    if (!g_.pattern_of(node).op) throw;
+    fail(ErrorKind::plugin, "[" + g_.pattern_of(node).op->name + "] an exception left the " +
+                                phase + " kernel (a plugin must stop its own)" +
+                                g_.context(node, phase));
+  }
 }
 
 // Into memory of its own between guards, so that a kernel which writes past its output is named,
@@ -201,19 +198,14 @@ void ExecEngine::run_node(uint32_t node) {
   const auto in = g_.inputs(node);
   for (uint32_t i = 0; i < p.n_in; ++i) f.in[i].data = g_.data_[in[i]];
   for (uint32_t o = 0; o < p.n_out; ++o) f.out[o].data = g_.data_[node + o];
-  f.forward.flags = call_flags(false);
   if (p.needs_payload) {
     const uint32_t one[] = {node};
     patch_payload(f, p, one, p.batch);
   }
   try {
     call_forward(f, p, node);
-  } catch (const Error&) {
-    throw;
   } catch (...) {
-    fail(ErrorKind::plugin,
-         "[" + p.op->name + "] an exception left the forward kernel (a plugin must stop its own)" +
-             g_.context(node, "forward"));
+    rethrow(node, "forward");
   }
   if (g_.options().check_validity) [[unlikely]] {
     const uint32_t one[] = {node};
@@ -296,12 +288,8 @@ void ExecEngine::run_group(Group& g) {
   if (p.needs_payload) patch_payload(f, p, nodes, g.batch);
   try {
     call_forward(f, p, first);
-  } catch (const Error&) {
-    throw;
   } catch (...) {
-    fail(ErrorKind::plugin,
-         "[" + p.op->name + "] an exception left the forward kernel (a plugin must stop its own)" +
-             g_.context(first, "forward"));
+    rethrow(first, "forward");
   }
   tmp_.rewind(tmp);
   if (g_.options().check_validity) [[unlikely]]

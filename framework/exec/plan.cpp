@@ -17,9 +17,7 @@ constexpr uint64_t kGainPerNode = 13;
 // Chains have nothing to merge: average width of the graph below which it runs straight.
 constexpr double kMinWidth = 1.2;
 
-uint64_t aligned(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
-// Small values are packed closer: a cache line a scalar would cost more than it gives.
-uint64_t alignment_for(uint64_t bytes) { return bytes < 64 ? 16 : 64; }
+uint64_t aligned(uint64_t bytes, uint64_t to) { return (bytes + to - 1) & ~(to - 1); }
 
 }  // namespace
 
@@ -62,13 +60,12 @@ void ExecEngine::compute_all() {
   stack_.resize(0);
   for (uint32_t id = first_open_; id < g_.size(); ++id)
     if (!(g_.value(id).flags & (kComputed | kSecondary))) stack_.push(id);
-  const std::vector<uint32_t> all(stack_.data(), stack_.data() + stack_.size());
-  compute(all);
+  compute({stack_.data(), stack_.size()});  // the list is used again only after it was read
   first_open_ = g_.size();
 }
 
 // Lists in todo_ (ascending) the nodes that are needed and not computed, and sums what merging them
-// could save.
+// could save and the memory they take.
 uint32_t ExecEngine::collect(std::span<const uint32_t> targets) {
   uint32_t top = 0, count = 0;
   mark_.resize(g_.size());
@@ -80,14 +77,17 @@ uint32_t ExecEngine::collect(std::span<const uint32_t> targets) {
     top = std::max(top, node);
     ++count;
   }
-  todo_.resize(0);
-  gain_ = 0;
+  gain_ = room_ = 0;
   if (count == 0) return 0;
-  uint32_t low = top;
+  todo_pool_.resize(top + 1);
+  uint32_t at = top + 1;
   for (uint32_t id = top; count > 0; --id) {
     if (mark_[id] != run_) continue;
     --count;
-    low = id;
+    todo_pool_[--at] = id;
+    const Pattern& p = g_.pattern_of(id);
+    gain_ += p.gain_ns;
+    room_ += p.room;
     for (uint32_t in : g_.inputs(id)) {
       in = g_.node_of(in);
       if (in == GraphImpl::kAbsent || g_.value(in).flags & kComputed || mark_[in] == run_) continue;
@@ -95,12 +95,8 @@ uint32_t ExecEngine::collect(std::span<const uint32_t> targets) {
       ++count;
     }
   }
-  for (uint32_t id = low; id <= top; ++id)
-    if (mark_[id] == run_ && !(g_.value(id).flags & (kComputed | kSecondary))) {
-      todo_.push(id);
-      gain_ += g_.pattern_of(id).gain_ns;
-    }
-  return todo_.size();
+  todo_ = todo_pool_.data() + at;
+  return top + 1 - at;
 }
 
 bool ExecEngine::worth_batching(uint32_t n, uint64_t gain) const {
@@ -120,8 +116,8 @@ void ExecEngine::begin_run() {
 }
 
 // Bytes of one output; 0: not kept because nobody will ask for gradients.
-uint64_t ExecEngine::visible_bytes(uint32_t node, uint32_t output) const {
-  const Pattern& p = g_.pattern_of(node);
+uint64_t ExecEngine::visible_bytes(const Pattern& p, uint32_t output) const {
+  if (output == 0) return p.out_bytes;
   if (output >= p.n_visible && infer_mode()) return 0;
   return g_.cls(g_.out_class(p, output)).bytes;
 }
@@ -150,39 +146,52 @@ bool ExecEngine::resolve(uint32_t node) {
 }
 
 void ExecEngine::run_straight(uint32_t n) {
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < n; ++i) {
-    const uint32_t node = todo_[i];
-    const Pattern& p = g_.pattern_of(node);
-    if (p.kind == Kind::view || p.kind == Kind::input_pointer) continue;
-    for (uint32_t o = 0; o < p.n_out; ++o)
-      if (const uint64_t b = visible_bytes(node, o)) bytes = aligned(bytes, alignment_for(b)) + b;
-  }
-  const uint32_t region = regions_.size();
-  char* at = static_cast<char*>(forward_.allocate(bytes));
-  regions_.push({at, nullptr, bytes, uint32_t(segments_.size()), 0});
-  const uint32_t first = order_.size();
+  const uint32_t region = regions_.size(), first = order_.size();
+  char* const memory = static_cast<char*>(forward_.allocate(room_));
+  regions_.push({memory, nullptr, 0, uint32_t(segments_.size()), 0});
   segments_.push_back({1, first, 0, first, region});
   order_.resize(first + n);
+  const bool checked = g_.options().check_validity || g_.core().check == CheckLevel::full;
+  uint32_t done = 0;
   uint64_t offset = 0;
-  for (uint32_t i = 0; i < n; ++i) {
-    const uint32_t node = todo_[i];
-    order_[first + i] = node;
-    region_[node] = region;
-    if (!resolve(node)) {
-      const Pattern& p = g_.pattern_of(node);
-      for (uint32_t o = 0; o < p.n_out; ++o) {
-        const uint64_t b = visible_bytes(node, o);
-        offset = b ? aligned(offset, alignment_for(b)) : offset;
-        g_.data_[node + o] = b ? at + offset : nullptr;
-        region_[node + o] = region;
-        offset += b;
+  const auto close = [&] {
+    segments_.back().count = done;
+    regions_[region].bytes = offset;
+  };
+  try {
+    for (; done < n; ++done) {
+      const uint32_t node = todo_[done];
+      Value& v = g_.value(node);
+      Pattern& p = g_.pattern(v.pattern);
+      order_[first + done] = node;
+      region_[node] = region;
+      if (p.plain && !checked) [[likely]] {
+        offset = aligned(offset, value_alignment(p.out_bytes));
+        Frame& f = frame_of(p);
+        for (uint32_t i = 0; i < p.n_in; ++i) f.in[i].data = g_.data_[v.in[i]];
+        f.out[0].data = g_.data_[node] = memory + offset;
+        offset += p.out_bytes;
+        call_forward(f, p, node);
+        v.flags |= kComputed;
+        continue;
       }
-      run_node(node);
+      if (!resolve(node)) {
+        for (uint32_t o = 0; o < p.n_out; ++o) {
+          const uint64_t b = visible_bytes(p, o);
+          offset = b ? aligned(offset, value_alignment(b)) : offset;
+          g_.data_[node + o] = b ? memory + offset : nullptr;
+          region_[node + o] = region;
+          offset += b;
+        }
+        run_node(node);
+      }
+      for (uint32_t o = 0; o < p.n_out; ++o) g_.value(node + o).flags |= kComputed;
     }
-    for (uint32_t o = 0; o < g_.pattern_of(node).n_out; ++o) g_.value(node + o).flags |= kComputed;
-    segments_.back().count = i + 1;
+  } catch (...) {
+    close();
+    rethrow(todo_[done], "forward");
   }
+  close();
 }
 
 void ExecEngine::run_batched(uint32_t n) {
@@ -190,99 +199,79 @@ void ExecEngine::run_batched(uint32_t n) {
   height_.resize(n);
   indegree_.resize(n);
   lkey_.resize(n);
-  users_at_.resize(n + 1);
+  users_.resize(n);
   key_stamp_.resize(std::max(key_stamp_.size(), g_.key_count()));
   key_at_.resize(key_stamp_.size());
   for (uint32_t i = 0; i < n; ++i) {
     local_[todo_[i]] = i;
-    height_[i] = indegree_[i] = users_at_[i] = 0;
+    height_[i] = users_[i] = 0;
   }
-  users_at_[n] = 0;
 
-  // heights, in-degrees, number of users
-  const auto open = [&](uint32_t in) {
-    return in != GraphImpl::kAbsent && mark_[in] == run_ && !(g_.value(in).flags & kComputed);
-  };
-  uint32_t top = 0, edges = 0;
+  // heights, in-degrees, edges: all users of a node have a higher id
+  uint32_t top = 0;
+  edges_.resize(1);
   for (uint32_t i = n; i-- > 0;) {
     const uint32_t node = todo_[i];
-    const uint32_t step = g_.pattern_of(node).kind == Kind::view ? 0 : 1;
+    const uint32_t height = height_[i] + (g_.pattern_of(node).kind == Kind::view ? 0 : 1);
+    uint32_t degree = 0;
     for (uint32_t in : g_.inputs(node)) {
       in = g_.node_of(in);
       if (!open(in)) continue;
       const uint32_t j = local_[in];
-      height_[j] = std::max(height_[j], height_[i] + step);
-      ++indegree_[i];
-      ++users_at_[j];
-      ++edges;
+      height_[j] = std::max(height_[j], height);
+      edges_.push({i, users_[j]});
+      users_[j] = edges_.size() - 1;
+      ++degree;
     }
+    indegree_[i] = degree;
     top = std::max(top, height_[i]);
   }
   if (!g_.options().always_group && n < kMinWidth * (top + 1)) return run_straight(n);
-  for (uint32_t i = 0, at = 0; i <= n; ++i) {
-    const uint32_t count = users_at_[i];
-    users_at_[i] = at;
-    at += count;
-  }
-  users_.resize(edges);
-  fill_.resize(n);
-  for (uint32_t i = 0; i < n; ++i) fill_[i] = users_at_[i];
-  for (uint32_t i = 0; i < n; ++i)
-    for (uint32_t in : g_.inputs(todo_[i])) {
-      in = g_.node_of(in);
-      if (open(in)) users_[fill_[local_[in]]++] = i;
-    }
 
-  // local keys: dense, counted
+  // Local keys, dense and counted, each with its regions: for every output one run of memory.
+  // And the nodes of each height.
+  const uint32_t first_region = regions_.size();
+  const auto segment = uint32_t(segments_.size());
   lkeys_.resize(0);
+  fill_.resize(top + 2);
+  for (uint32_t h = 0; h <= top + 1; ++h) fill_[h] = 0;
   uint32_t first_table = ~0u;
   for (uint32_t i = 0; i < n; ++i) {
     const uint32_t node = todo_[i];
     const Pattern& p = g_.pattern_of(node);
-    lkey_[i] = ~0u;
-    if (p.kind == Kind::view || p.kind == Kind::input_pointer) continue;
+    ++fill_[top - height_[i] + 1];
+    if (p.kind == Kind::view || p.kind == Kind::input_pointer) {
+      lkey_[i] = ~0u;
+      continue;
+    }
     uint32_t k = ~0u;
-    if (p.kind == Kind::lookup || p.kind == Kind::const_lookup) {
-      // few tables: a list of them, linked through `head`
+    uint32_t next_table = 0;
+    if (p.key && key_stamp_[p.key] == run_) {
+      k = key_at_[p.key];
+    } else if (p.kind == Kind::lookup || p.kind == Kind::const_lookup) {
+      // few tables: a list of them
       const ParamRecord* r = g_.payload(node).record;
-      for (k = first_table; k != ~0u; k = lkeys_[k].head)
+      for (k = first_table; k != ~0u; k = lkeys_[k].next_table)
         if (g_.payload(lkeys_[k].node).record == r && g_.pattern_of(lkeys_[k].node).kind == p.kind)
           break;
       if (k == ~0u) {
-        k = lkeys_.size();
-        lkeys_.push({0, node, 0, first_table, 0, 0, 1, 0});
-        first_table = k;
+        next_table = first_table;
+        first_table = lkeys_.size();
       }
-    } else if (p.key && key_stamp_[p.key] == run_) {
-      k = key_at_[p.key];
-    } else {
+    }
+    if (k == ~0u) {
       k = lkeys_.size();
-      lkeys_.push({p.key, node, 0, 0, 0, 0, p.n_out, 0});
+      lkeys_.push({p.key, node, 0, 0, 0, regions_.size(), p.n_out, next_table});
+      for (uint32_t o = 0; o < p.n_out; ++o) regions_.push({nullptr, nullptr, 0, segment, 0});
       if (p.key) {
         key_stamp_[p.key] = run_;
         key_at_[p.key] = k;
       }
     }
     lkey_[i] = k;
-    ++lkeys_[k].count;
-  }
-
-  // regions: for every key and output one run of memory, sized by its nodes
-  const uint32_t first_region = regions_.size();
-  const auto segment = uint32_t(segments_.size());
-  uint32_t n_slots = 0;
-  for (uint32_t k = 0; k < lkeys_.size(); ++k) {
     KeyState& s = lkeys_[k];
-    s.region = regions_.size();
-    for (uint32_t o = 0; o < s.n_out; ++o) regions_.push({nullptr, nullptr, 0, segment, 0});
-    s.head = s.tail = n_slots;
-    n_slots += s.count;
-  }
-  for (uint32_t i = 0; i < n; ++i) {
-    if (lkey_[i] == ~0u) continue;
-    const KeyState& s = lkeys_[lkey_[i]];
-    for (uint32_t o = 0; o < s.n_out; ++o)
-      regions_[s.region + o].bytes += visible_bytes(todo_[i], o);
+    ++s.count;
+    for (uint32_t o = 0; o < s.n_out; ++o) regions_[s.region + o].bytes += visible_bytes(p, o);
   }
   uint64_t bytes = 0;
   for (uint32_t r = first_region; r < regions_.size(); ++r) bytes += aligned(regions_[r].bytes, 64);
@@ -293,19 +282,33 @@ void ExecEngine::run_batched(uint32_t n) {
     memory += aligned(regions_[r].bytes, 64);
     cursor_[r - first_region] = 0;
   }
-
-  // order by height, descending
+  uint32_t n_slots = 0;
+  for (uint32_t k = 0; k < lkeys_.size(); ++k) {
+    lkeys_[k].head = lkeys_[k].tail = n_slots;
+    n_slots += lkeys_[k].count;
+  }
   by_height_.resize(n);
-  fill_.resize(top + 2);
-  for (uint32_t h = 0; h <= top + 1; ++h) fill_[h] = 0;
-  for (uint32_t i = 0; i < n; ++i) ++fill_[top - height_[i] + 1];
   for (uint32_t h = 1; h <= top + 1; ++h) fill_[h] += fill_[h - 1];
   for (uint32_t i = 0; i < n; ++i) by_height_[fill_[top - height_[i]]++] = i;
 
-  // ready lists: one array, a contiguous part per key, which stays as the record of what ran
-  const uint32_t order = order_.size();
+  const uint32_t order = order_.size(), first_group = groups_.size();
   order_.resize(order + n_slots);
-  const uint32_t first_group = groups_.size();
+  segments_.push_back({0, first_group, 0, order, first_region});
+  uint32_t ran = 0;
+  try {
+    make_groups(n, order, first_region);
+    for (; ran < groups_.size() - first_group; ++ran) run_group(groups_[first_group + ran]);
+  } catch (...) {
+    segments_.back().count = ran;
+    forget_unrun(n, first_group + ran);
+    throw;
+  }
+  segments_.back().count = ran;
+}
+
+// Highest level first. Ready lists are one array, a contiguous part for each key, which stays as
+// the record of what ran. Nodes are placed when their group is formed, in the order of its list.
+void ExecEngine::make_groups(uint32_t n, uint32_t order, uint32_t first_region) {
   constexpr uint32_t kDone = ~0u, kPlaced = ~0u - 1;  // instead of an in-degree
   stack_.resize(0);
   const auto ready = [&](uint32_t i) {
@@ -322,8 +325,8 @@ void ExecEngine::run_batched(uint32_t n) {
       resolve(node);
       g_.value(node).flags |= kComputed;
       indegree_[x] = kDone;
-      for (uint32_t u = users_at_[x]; u < users_at_[x + 1]; ++u)
-        if (--indegree_[users_[u]] == 0) stack_.push(users_[u]);
+      for (uint32_t e = users_[x]; e; e = edges_[e].next)
+        if (--indegree_[edges_[e].user] == 0) stack_.push(edges_[e].user);
     }
   };
   for (uint32_t i = 0; i < n; ++i)
@@ -335,51 +338,44 @@ void ExecEngine::run_batched(uint32_t n) {
     Group g{s.key, order + s.head, s.tail - s.head, 0, 0, 0};
     for (uint32_t j = s.head; j < s.tail; ++j) {
       const uint32_t node = order_[order + j];
+      const Pattern& p = g_.pattern_of(node);
       for (uint32_t o = 0; o < s.n_out; ++o) {
         const uint32_t r = s.region + o;
-        const uint64_t b = visible_bytes(node, o);
-        g_.data_[node + o] = b ? regions_[r].data + cursor_[r - first_region] : nullptr;
+        uint64_t& cursor = cursor_[r - first_region];
+        const uint64_t b = visible_bytes(p, o);
+        g_.data_[node + o] = b ? regions_[r].data + cursor : nullptr;
         region_[node + o] = r;
-        cursor_[r - first_region] += b;
+        cursor += b;
+        g_.value(node + o).flags |= kComputed;
       }
-      const Pattern& p = g_.pattern_of(node);
       g.batch += p.batch;
-      g.elements += g_.cls_of(node).dim.total();
+      g.elements += g_.cls(p.first_cls).dim.total();
       indegree_[local_[node]] = kDone;
     }
     const uint32_t from = s.head, to = s.tail;
     s.head = s.tail;
+    groups_.push(g);
     if (g.elements > 0xFFFFFFFFu)
       fail(ErrorKind::memory,
            "[graph] a group of merged nodes has " + std::to_string(g.elements) +
                " elements (at most 4294967295: compute values in smaller parts)");
-    groups_.push(g);
-    for (uint32_t j = from; j < to; ++j) {
-      const uint32_t l = local_[order_[order + j]];
-      for (uint32_t u = users_at_[l]; u < users_at_[l + 1]; ++u)
-        if (--indegree_[users_[u]] == 0) ready(users_[u]);
-    }
+    for (uint32_t j = from; j < to; ++j)
+      for (uint32_t e = users_[local_[order_[order + j]]]; e; e = edges_[e].next)
+        if (--indegree_[edges_[e].user] == 0) ready(edges_[e].user);
   }
+}
 
-  segments_.push_back({0, first_group, 0, order, first_region});
-  const uint32_t n_groups = groups_.size() - first_group;
-  for (uint32_t i = 0; i < n_groups; ++i) {
-    try {
-      run_group(groups_[first_group + i]);
-    } catch (...) {
-      // Views were resolved when the groups were laid out; those of groups that did not run hold
-      // nothing.
-      for (uint32_t t = 0; t < n; ++t)
-        if (g_.pattern_of(todo_[t]).kind == Kind::view) {
-          const Value& src = g_.value(input(todo_[t], uint32_t(g_.pattern_of(todo_[t]).view_of)));
-          if (!(src.flags & kComputed)) g_.value(todo_[t]).flags &= ~uint32_t(kComputed);
-        }
-      throw;
-    }
-    for (const uint32_t node : nodes_of(groups_[first_group + i]))
+// Nodes were marked as computed, and views resolved, when the groups were laid out; those of the
+// groups that did not run hold nothing.
+void ExecEngine::forget_unrun(uint32_t n, uint32_t first_group) {
+  for (uint32_t i = first_group; i < groups_.size(); ++i)
+    for (const uint32_t node : nodes_of(groups_[i]))
       for (uint32_t o = 0; o < g_.pattern_of(node).n_out; ++o)
-        g_.value(node + o).flags |= kComputed;
-    segments_.back().count = i + 1;
+        g_.value(node + o).flags &= ~uint32_t(kComputed);
+  for (uint32_t t = 0; t < n; ++t) {  // sources come before their views
+    const Pattern& p = g_.pattern_of(todo_[t]);
+    if (p.kind == Kind::view && !(g_.value(input(todo_[t], uint32_t(p.view_of))).flags & kComputed))
+      g_.value(todo_[t]).flags &= ~uint32_t(kComputed);
   }
 }
 

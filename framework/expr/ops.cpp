@@ -10,14 +10,22 @@ namespace {
 
 using detail::GraphImpl;
 
+[[noreturn, gnu::noinline, gnu::cold]] void refuse_attrs(const OpEntry& op, size_t given) {
+  fail(ErrorKind::argument,
+       "[" + op.id + "] wrong number of attributes: " + std::to_string(given) + " (need " +
+           std::to_string(op.attrs.size()) +
+           "; was the typed header made from another version of the plugin?)");
+}
+
+[[noreturn, gnu::noinline, gnu::cold]] void refuse_empty() {
+  fail(ErrorKind::argument, "[apply_ordered] no inputs: 0 (at least 1)");
+}
+
 void apply_ids(GraphImpl& g, uint32_t name_id, std::span<const uint32_t> ids,
                std::span<const trl_attr> attrs, std::span<Expr> out, uint32_t attr_batch) {
   const OpEntry& op = g.core().registry->op_by_name_id(name_id);
   if (attrs.size() != op.attrs.size()) [[unlikely]]
-    fail(ErrorKind::argument,
-         "[" + op.id + "] wrong number of attributes: " + std::to_string(attrs.size()) + " (need " +
-             std::to_string(op.attrs.size()) +
-             "; was the typed header made from another version of the plugin?)");
+    refuse_attrs(op, attrs.size());
   const uint32_t first = g.apply(op, ids, attrs, attr_batch);
   const size_t n = out.size() < op.n_visible ? out.size() : op.n_visible;
   for (size_t i = 0; i < n; ++i) out[i] = g.expr(first + static_cast<uint32_t>(i));
@@ -30,7 +38,8 @@ uint32_t op_name_id(std::string_view full_id) { return Registry::name_id(full_id
 void apply_ordered(uint32_t name_id, std::span<const Expr> in, std::span<const trl_attr> attrs,
                    std::span<Expr> out, uint32_t attr_batch) {
   constexpr size_t kInline = 16;
-  if (in.empty()) fail(ErrorKind::argument, "[apply_ordered] no inputs: 0 (at least 1)");
+  if (in.empty()) [[unlikely]]
+    refuse_empty();
   GraphImpl& g = GraphImpl::of(in[0]);
   size_t n = in.size();
   while (n > 1 && in[n - 1].empty()) --n;  // one form for what is left out, so that nodes batch

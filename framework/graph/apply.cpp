@@ -44,7 +44,15 @@ void GraphImpl::refuse(const OpEntry& op, std::span<const uint32_t> in, ErrorKin
   fail(kind, t);
 }
 
-uint32_t GraphImpl::append_values(const Pattern& p, uint32_t index, std::span<const uint32_t> in,
+uint32_t GraphImpl::append_any(const Pattern& p, const OpEntry& op, uint32_t attr,
+                               std::span<const uint32_t> in, uint32_t payload) {
+  if (p.kind == Kind::op && !p.kernel) return expand(op, attr, in, payload);
+  last_pattern_ = patterns_[p.index].get();
+  const uint32_t id = append_values(p, in, payload);
+  return options_.immediate ? compute_now(id) : id;
+}
+
+uint32_t GraphImpl::append_values(const Pattern& p, std::span<const uint32_t> in,
                                   uint32_t payload) {
   uint32_t grad = 0;
   if (p.all_inputs_grad) {
@@ -56,7 +64,7 @@ uint32_t GraphImpl::append_values(const Pattern& p, uint32_t index, std::span<co
   grad &= p.any_grad ? uint32_t(kNeedsGrad) : 0u;
 
   const uint32_t id = values_.size();
-  if (id + p.n_out < id || id + p.n_out > 0xFFFFFF00u)
+  if (id + p.n_out < id || id + p.n_out > kMaxValues)
     fail(ErrorKind::memory,
          "[graph] too many nodes: " + std::to_string(nodes_) + " (at most 4 billion values)");
   uint32_t link[4] = {};
@@ -69,13 +77,13 @@ uint32_t GraphImpl::append_values(const Pattern& p, uint32_t index, std::span<co
   }
   Value* v = values_.extend(p.n_out);
   data_.resize(values_.size());
-  v->pattern = index;
+  v->pattern = p.index;
   v->cls = p.first_cls;
   v->flags = grad;
   v->payload = payload;
   std::memcpy(v->in, link, sizeof link);
   for (uint32_t o = 1; o < p.n_out; ++o)
-    v[o] = {index, out_class(p, o), grad | kSecondary, payload, {id, o, 0, 0}};
+    v[o] = {p.index, out_class(p, o), grad | kSecondary, payload, {id, o, 0, 0}};
   if (p.op && grad)
     for (uint32_t o = 0; o < p.n_out; ++o)
       if (p.op->out[o].flags & TRL_OUT_NO_GRAD) v[o].flags &= ~uint32_t(kNeedsGrad);
@@ -254,6 +262,18 @@ uint32_t GraphImpl::make_pattern(const OpEntry& op, uint32_t attr, uint32_t attr
     p->in_cls[0] = in_cls_pool_.size();
     for (const uint32_t i : in) in_cls_pool_.push(values_[i].cls);
   }
+  p->plain = p->kind == Kind::op && p->kernel && p->n_out == 1 && in.size() <= 4 &&
+             p->all_inputs_grad && !p->needs_payload && !(op.out[0].flags & TRL_OUT_NO_GRAD);
+  if (p->kind == Kind::view)
+    p->gradient_place =
+        p->any_grad && p->all_inputs_grad ? GradientPlace::view : GradientPlace::own;
+  p->index = index;
+  p->next = patterns_[0].get();
+  for (uint32_t o = 0; !expands && o < p->n_out; ++o) {
+    const uint64_t bytes = cls(out_class(*p, o)).bytes;
+    if (o == 0) p->out_bytes = bytes;
+    p->room += bytes + value_alignment(bytes);
+  }
   patterns_.push_back(std::move(p));
   if (options_.memo) tables_->patterns.insert(hash, index);
   return index;
@@ -370,6 +390,7 @@ void GraphImpl::make_key(Pattern& p, uint32_t index, std::span<const uint32_t> i
     k.merge = std::move(merge);
     k.defer = shared_weight && !op.stochastic && !op.has_per_batch && p.kernel->backward;
   }
+  p.may_defer = k.defer;
 }
 
 uint32_t GraphImpl::apply_with_attrs(const OpEntry& op, std::span<const uint32_t> in,

@@ -82,7 +82,7 @@ void GraphImpl::clear(const uint64_t* serial) {
   held_.clear();
   n_params_ = 0;  // their slots carry an old stamp now
   nodes_ = 0;
-  last_pattern_ = 0;
+  last_pattern_ = patterns_[0].get();
   next_stream_ = 1;
   infer_calls_ = 0;
 }
@@ -94,7 +94,7 @@ void GraphImpl::set_mode(Mode mode) {
   if (mode == options_.mode) return;
   options_.mode = mode;
   flush_tables();  // inference may look at the mode
-  last_pattern_ = 0;
+  last_pattern_ = patterns_[0].get();
 }
 
 void GraphImpl::truncate(uint32_t n) {
@@ -132,6 +132,7 @@ void GraphImpl::flush_tables() {
   out_cls_pool_.resize(0);
   tables_->clear();
   patterns_.push_back(std::make_unique<Pattern>());
+  patterns_[0]->next = last_pattern_ = patterns_[0].get();
   keys_.push_back(std::make_unique<KeyInfo>());
   classes_.emplace_back();  // class 0: absent
   classes_[0].elements = 0;
@@ -164,7 +165,7 @@ uint32_t GraphImpl::id_slow(const Expr& e) const {
   return e.id_;
 }
 
-GraphImpl& GraphImpl::of(const Expr& e) {
+GraphImpl& GraphImpl::of_slow(const Expr& e) {
   if (e.slot_ && e.slot_->impl) {
     e.slot_->impl->id_of(e);
     return *e.slot_->impl;

@@ -58,6 +58,14 @@ enum class Kind : uint8_t {
 };
 inline bool is_leaf(Kind k) { return k >= Kind::input; }
 
+// Where the gradient of a value lies.
+enum class GradientPlace : uint8_t {
+  mirrored,   // at the same place of its region
+  own,        // leaves; views through which no gradient flows
+  parameter,  // in the block of gradients
+  view,       // within the gradient of its source
+};
+
 // How an input reaches a merged call; part of the batching key.
 enum class Merge : uint8_t {
   concat,     // as many batch elements as the node
@@ -111,17 +119,23 @@ struct Pattern {
   const OpEntry* op = nullptr;
   uint32_t attr = 0, attr_batch = 0, n_in = 0;
   uint32_t in_cls[4] = {};  // more than 4: offset in in_cls[0] into the class pool
-  uint32_t next = 0;        // prediction: what followed this pattern last time
+  Pattern* next = nullptr;  // prediction: what followed this pattern last time
+  uint32_t index = 0;       // of this pattern
   // the answer
   uint32_t key = 0, batch = 1;
   uint16_t n_out = 1, n_visible = 1;
   Kind kind = Kind::op;
+  GradientPlace gradient_place = GradientPlace::mirrored;
   bool needs_payload = false, all_inputs_grad = true, any_grad = true;
+  // One output, up to 4 inputs, a kernel, nothing per node but its inputs: the short paths.
+  bool plain = false;
+  bool may_defer = false;    // the key has a shared weight whose gradient may wait
   uint8_t gain_ns = 4;       // what merging this node saves, roughly
   DType dtype = DType::f32;  // of the kernel
   uint32_t out_cls = 0;  // offset of n_out classes in the out-class pool; leaves: the class itself
   uint32_t first_cls = 0;  // class of output 0
-  uint32_t out_bytes = 0;  // of all outputs together when small enough to matter; see value_bytes
+  uint64_t out_bytes = 0;  // of output 0
+  uint64_t room = 0;       // what the outputs take at most, alignment included
   int32_t view_of = -1;
   uint64_t view_offset = 0;  // elements, per example
   const trl_kernel_desc* kernel = nullptr;
@@ -149,6 +163,9 @@ class Engine {
   virtual void cleared() = 0;
   virtual void added(uint32_t node) = 0;  // immediate mode only
 };
+
+// Small values are packed closer: a cache line a scalar would cost more than it gives.
+inline uint64_t value_alignment(uint64_t bytes) { return bytes < 64 ? 16 : 64; }
 
 // Memory for records: grows by doubling (new memory is zero), never shrinks, never constructs.
 template <class T>
@@ -198,6 +215,7 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   // ---- building
   // The value that stands for an absent optional input.
   static constexpr uint32_t kAbsent = 0;
+  static constexpr uint32_t kMaxValues = 0xFFFFFF00u;
 
   // Attributes in the order of op.attrs, defaults filled in; PER_BATCH and VALUE ones as (count,
   // values, offsets), where offsets NULL means one value each and count 0 the default. attr_batch:
@@ -205,7 +223,7 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   // id of the first output; outputs follow. Throws, and adds nothing.
   uint32_t apply(const OpEntry& op, std::span<const uint32_t> in, std::span<const trl_attr> attrs,
                  uint32_t attr_batch = 0) {
-    if (op.attrs.empty() && !op.stochastic && attrs.empty()) return append(op, 0, 0, in, 0);
+    if (op.bare && attrs.empty()) return append(op, 0, 0, in, 0);
     return apply_with_attrs(op, in, attrs, attr_batch);
   }
   uint32_t apply(const OpEntry& op, std::span<const uint32_t> in,
@@ -233,7 +251,9 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   void revert(const Mark& m);  // truncate, and give the memory of the leaves back
 
   // ---- expressions
-  Expr expr(uint32_t id) { return Expr(slot_, id, stamp_of(id)); }
+  Expr expr(uint32_t id) {
+    return Expr(slot_, id, id >= segments_.back().first ? slot_->stamp : stamp_of(id));
+  }
   uint32_t id_of(const Expr& e) const {  // throws Error(state): stale, empty, or of another graph
     if (e.slot_ == slot_ && e.stamp_ == slot_->stamp) [[likely]]
       return e.id_;
@@ -241,7 +261,11 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   }
   uint32_t id_or_absent(const Expr& e) const { return e.slot_ ? id_of(e) : kAbsent; }
   bool alive(const Expr& e) const noexcept;
-  static GraphImpl& of(const Expr& e);  // throws Error(state)
+  static GraphImpl& of(const Expr& e) {  // throws Error(state)
+    if (e.slot_ && e.slot_->impl && e.stamp_ == e.slot_->stamp) [[likely]]
+      return *e.slot_->impl;
+    return of_slow(e);
+  }
   trl_expr to_c(uint32_t id) const;
   uint32_t from_c(trl_expr e) const;  // throws Error(state)
 
@@ -313,19 +337,31 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   // The hot path: predict, compare, append.
   uint32_t append(const OpEntry& op, uint32_t attr, uint32_t attr_batch,
                   std::span<const uint32_t> in, uint32_t payload) {
-    Pattern* p = patterns_[patterns_[last_pattern_]->next].get();
-    uint32_t index = patterns_[last_pattern_]->next;
+    Pattern* p = last_pattern_->next;
     if (!matches(*p, op, attr, attr_batch, in)) [[unlikely]] {
-      index = find_pattern(op, attr, attr_batch, in);
-      if (options_.memo) patterns_[last_pattern_]->next = index;
-      p = patterns_[index].get();
+      p = patterns_[find_pattern(op, attr, attr_batch, in)].get();
+      if (options_.memo) last_pattern_->next = p;
     }
-    if (p->kind == Kind::op && !p->kernel) [[unlikely]]
-      return expand(op, attr, in, payload);
-    last_pattern_ = index;
-    const uint32_t id = append_values(*p, index, in, payload);
-    return options_.immediate ? compute_now(id) : id;
+    const uint32_t id = values_.size();
+    if (!p->plain || options_.immediate || id >= kMaxValues) [[unlikely]]
+      return append_any(*p, op, attr, in, payload);
+    last_pattern_ = p;
+    Value& v = *values_.extend(1);
+    data_.resize(id + 1);
+    v.pattern = p->index;
+    v.cls = p->first_cls;
+    v.payload = payload;
+    uint32_t flags = 0;
+    for (size_t i = 0; i < in.size(); ++i) {
+      v.in[i] = in[i];
+      flags |= values_[in[i]].flags;
+    }
+    v.flags = p->any_grad ? flags & kNeedsGrad : 0;
+    ++nodes_;
+    return id;
   }
+  uint32_t append_any(const Pattern& p, const OpEntry& op, uint32_t attr,
+                      std::span<const uint32_t> in, uint32_t payload);
   bool matches(const Pattern& p, const OpEntry& op, uint32_t attr, uint32_t attr_batch,
                std::span<const uint32_t> in) const {
     if (p.op != &op || p.attr != attr || p.attr_batch != attr_batch || p.n_in != in.size())
@@ -335,8 +371,7 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
       if (values_[in[i]].cls != c[i]) return false;
     return true;
   }
-  uint32_t append_values(const Pattern& p, uint32_t index, std::span<const uint32_t> in,
-                         uint32_t payload);
+  uint32_t append_values(const Pattern& p, std::span<const uint32_t> in, uint32_t payload);
   uint32_t compute_now(uint32_t id);  // immediate mode; a node that fails is not added
   uint32_t append_leaf(Kind kind, uint32_t cls, uint32_t payload, char* data, bool needs_grad);
   uint32_t apply_with_attrs(const OpEntry& op, std::span<const uint32_t> in,
@@ -365,6 +400,7 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   void flush_tables();
   uint32_t stamp_of(uint32_t id) const;
   uint32_t id_slow(const Expr& e) const;
+  static GraphImpl& of_slow(const Expr& e);
   void hold(ParamRecord& r);
   ParamSlot& param_slot(uint32_t uid);
 
@@ -378,7 +414,8 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   Pool<Value> values_;
   Pool<uint32_t> input_pool_;
   Pool<Payload*> payloads_;
-  uint32_t nodes_ = 0, last_pattern_ = 0, next_stream_ = 1;
+  uint32_t nodes_ = 0, next_stream_ = 1;
+  Pattern* last_pattern_ = nullptr;
   uint64_t infer_calls_ = 0;
 
   std::vector<std::unique_ptr<Pattern>> patterns_;  // 0 matches nothing

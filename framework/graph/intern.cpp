@@ -103,9 +103,17 @@ uint32_t GraphImpl::leaf_pattern(Kind kind, uint32_t cls) {
   p->batch = classes_[cls].dim.batch;
   p->dtype = classes_[cls].dtype;
   p->needs_payload = true;
+  p->gradient_place = kind == Kind::parameter || kind == Kind::table ? GradientPlace::parameter
+                      : kind == Kind::lookup || kind == Kind::const_lookup
+                          ? GradientPlace::mirrored
+                          : GradientPlace::own;
   p->gain_ns = kind == Kind::lookup || kind == Kind::const_lookup ? 2 : 0;
+  const auto index = uint32_t(patterns_.size());
+  p->index = index;
+  p->next = patterns_[0].get();
+  p->out_bytes = classes_[cls].bytes;
+  p->room = p->out_bytes + value_alignment(p->out_bytes);
   patterns_.push_back(std::move(p));
-  const auto index = uint32_t(patterns_.size() - 1);
   tables_->leaves.insert(h, index);
   return index;
 }

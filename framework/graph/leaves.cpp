@@ -36,7 +36,7 @@ void fill_any(char* to, DType dtype, uint64_t n, double v) {
 uint32_t GraphImpl::append_leaf(Kind kind, uint32_t cls, uint32_t payload, char* data,
                                 bool needs_grad) {
   const uint32_t pattern = leaf_pattern(kind, cls);
-  const uint32_t id = append_values(*patterns_[pattern], pattern, {}, payload);
+  const uint32_t id = append_values(*patterns_[pattern], {}, payload);
   data_[id] = data;
   values_[id].flags =
       (needs_grad ? uint32_t(kNeedsGrad) : 0u) | (data ? uint32_t(kComputed | kAlways) : 0u);

@@ -397,6 +397,7 @@ std::unique_ptr<OpEntry> Reader::op(size_t i, const trl_op_desc* from) const {
   to.elementwise = d.flags & TRL_OP_ELEMENTWISE;
   to.has_per_batch = std::any_of(to.attrs.begin(), to.attrs.end(),
                                  [](const AttrSpec& a) { return a.per_batch(); });
+  to.bare = to.attrs.empty() && !to.stochastic;
   if (d.infer == nullptr && d.expand == nullptr)
     refuse(what, "no infer and no expand (needed one of them)");
   op_role(what, to);

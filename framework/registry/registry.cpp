@@ -499,6 +499,10 @@ const OpEntry& Registry::op_by_name_id(uint32_t id) const {
     if (const OpEntry* known = names_->numbered[id].load(std::memory_order_acquire)) [[likely]]
       return *known;
   }
+  return op_by_new_name_id(id);
+}
+
+const OpEntry& Registry::op_by_new_name_id(uint32_t id) const {
   std::string name;
   {
     NameTable& table = name_table();

@@ -95,6 +95,7 @@ struct OpEntry {
   uint16_t n_visible = 0;  // outputs
   bool variadic = false, mergeable = true, stochastic = false, elementwise = false;
   bool has_per_batch = false;  // any PER_BATCH or VALUE attribute
+  bool bare = false;           // no attributes, no random numbers
   const KernelEntry& kernel(DType t) const { return t == DType::f64 ? f64 : f32; }
 };
 
@@ -180,6 +181,7 @@ class TRELLIS_API Registry {
       uint32_t id) const;  // one load when it was resolved before; thread-safe
 
  private:
+  const OpEntry& op_by_new_name_id(uint32_t id) const;
   struct Names;  // look-up tables, made anew by every change of the vectors below
   struct Undo;   // what the newest add changed
   void index();

@@ -45,8 +45,15 @@ size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 }  // namespace
 
-Arena::~Arena() {
+Arena::~Arena() { unmap(); }
+
+void Arena::unmap() {
   for (const Chunk& chunk : chunks_) munmap(chunk.base, chunk.size);
+  for (const Chunk& chunk : retired_) munmap(chunk.base, chunk.size);
+  chunks_.clear();
+  retired_.clear();
+  base_ = nullptr;
+  size_ = offset_ = chunk_ = 0;
 }
 
 void Arena::select(uint32_t chunk) {
@@ -78,7 +85,8 @@ void* Arena::allocate_slow(size_t bytes, size_t alignment) {
   if (bytes <= limit && held <= limit - bytes) {
     const size_t least =
         round_up(std::max(bytes, kFirstChunk), bytes < kHugePage ? 4096 : kHugePage);
-    size = std::max(least, round_up(held, kHugePage));  // as large as all before: few chunks
+    // As large as all before: few chunks.
+    size = std::max({least, round_up(held, kHugePage), next_size_});
     base = size <= limit - held ? map(size) : nullptr;
     if (base == nullptr && size != least) base = map(size = least);
   }
@@ -109,6 +117,16 @@ void Arena::enter(uint32_t chunk) {
 }
 
 void Arena::rewind(Mark m) {
+  if (m.chunk == 0 && m.offset == 0 && chunks_.size() > 1) {
+    // What does not fit into one chunk leaves gaps in all of them: one takes their place.
+    next_size_ = reserved();
+    for (const Chunk& chunk : chunks_) madvise(chunk.base, chunk.size, MADV_DONTNEED);
+    retired_.insert(retired_.end(), chunks_.begin(), chunks_.end());
+    chunks_.clear();
+    base_ = nullptr;
+    size_ = offset_ = chunk_ = 0;
+    return;
+  }
   offset_ = m.offset;
   if (m.chunk != chunk_) select(m.chunk);
 }
@@ -126,16 +144,13 @@ size_t Arena::reserved() const {
 }
 
 void Arena::shrink() {
+  next_size_ = 0;
   const size_t kept = used() == 0 ? 0 : chunk_ + size_t{1};
   while (chunks_.size() > kept) {
     munmap(chunks_.back().base, chunks_.back().size);
     chunks_.pop_back();
   }
-  if (chunks_.empty()) {
-    base_ = nullptr;
-    size_ = offset_ = chunk_ = 0;
-    return;
-  }
+  if (chunks_.empty()) return unmap();  // the retired ones
   // The unused rest of the last chunk stays mapped, its pages go.
   const size_t page = round_up(offset_, 4096);
   if (page < size_) madvise(base_ + page, size_ - page, MADV_DONTNEED);

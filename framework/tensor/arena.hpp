@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bump allocation over mapped chunks. Memory goes back to the system only by shrink(): on virtual
-// machines the first touch of a page costs more than most operators.
+// Bump allocation over mapped chunks. Memory goes back to the system only by shrink(), and when
+// several chunks become one: on virtual machines the first touch of a page costs more than most
+// operators.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,7 @@ class Arena {
   }
 
   Mark mark() const { return {chunk_, offset_}; }
-  void rewind(Mark m);  // frees what was allocated since
+  void rewind(Mark m);  // frees what was allocated since; all of it: the chunks become one
   void rewind() { rewind(Mark{}); }
   size_t used() const;      // bytes handed out since the last full rewind, alignment included
   size_t reserved() const;  // bytes mapped
@@ -55,11 +56,14 @@ class Arena {
   void* allocate_slow(size_t bytes, size_t alignment);
   void enter(uint32_t chunk);
   void select(uint32_t chunk);
+  void unmap();
 
   char* base_ = nullptr;
   size_t size_ = 0, offset_ = 0;
+  size_t next_size_ = 0;  // of the first chunk to map, at least
   uint32_t chunk_ = 0;
   std::vector<Chunk> chunks_;
+  std::vector<Chunk> retired_;  // hold no pages; mapped, so that a stale view finds zeros
 };
 
 }  // namespace trellis::detail

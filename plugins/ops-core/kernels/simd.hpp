@@ -61,10 +61,29 @@ struct Vec {
     else
       _mm512_mask_storeu_pd(p, static_cast<__mmask8>((1u << n) - 1), v);
 #elif defined(__AVX__)
-    if constexpr (sizeof(T) == 4)
-      _mm256_maskstore_ps(p, first(n), v);
-    else
-      _mm256_maskstore_pd(p, first(n), v);
+    // Not a masked store: some processors run that one as a long micro-programme.
+    if constexpr (sizeof(T) == 4) {
+      __m128 rest = _mm256_castps256_ps128(v);
+      if (n & 4) {
+        _mm_storeu_ps(p, rest);
+        rest = _mm256_extractf128_ps(v, 1);
+        p += 4;
+      }
+      if (n & 2) {
+        _mm_storel_pi(reinterpret_cast<__m64*>(p), rest);
+        rest = _mm_movehl_ps(rest, rest);
+        p += 2;
+      }
+      if (n & 1) _mm_store_ss(p, rest);
+    } else {
+      __m128d rest = _mm256_castpd256_pd128(v);
+      if (n & 2) {
+        _mm_storeu_pd(p, rest);
+        rest = _mm256_extractf128_pd(v, 1);
+        p += 2;
+      }
+      if (n & 1) _mm_store_sd(p, rest);
+    }
 #else
     T part[size];
     store(part);

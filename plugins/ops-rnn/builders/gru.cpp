@@ -53,6 +53,24 @@ struct Gru {
     const Expr zn = s.template apply<Affine>({s.param(5), s.param(3), x, s.param(4), kept});
     return s.template apply<Cell>({a, zn, h});
   }
+
+  // The products of the inputs wait for no state: named first, they run as one for all steps.
+  static void sequence(const Attrs&, const auto& q) {
+    const std::uint32_t steps = q.n_steps();
+    std::vector<Expr> gates(steps), candidates(steps);
+    for (std::uint32_t t = 0; t < steps; ++t) {
+      gates[t] = q.template apply<Affine>({q.param(2), q.param(0), q.in_at(t)});
+      candidates[t] = q.template apply<Affine>({q.param(5), q.param(3), q.in_at(t)});
+    }
+    Expr h = q.prev(0);
+    for (std::uint32_t t = 0; t < steps; ++t) {
+      const Expr a = q.template apply<Affine>({gates[t], q.param(1), h});
+      const Expr kept = q.template apply<Reset>({a, h});
+      h = q.template apply<Cell>(
+          {a, q.template apply<Affine>({candidates[t], q.param(4), kept}), h});
+      q.set(t, 0, h);
+    }
+  }
 };
 
 TRL_OPS(gru, Gru)

@@ -52,6 +52,20 @@ struct Lstm {
         s.template apply<Affine>({s.param(2), s.param(0), s.in(), s.param(1), s.prev(0)});
     return s.template apply_all<Cell, 2>({z, s.prev(1)}, a.forget_bias);
   }
+
+  // The products of the inputs wait for no state: named first, they run as one for all steps.
+  static void sequence(const Attrs& a, const auto& q) {
+    std::vector<Expr> inputs(q.n_steps());
+    for (std::uint32_t t = 0; t < q.n_steps(); ++t)
+      inputs[t] = q.template apply<Affine>({q.param(2), q.param(0), q.in_at(t)});
+    std::array<Expr, 2> state{q.prev(0), q.prev(1)};
+    for (std::uint32_t t = 0; t < q.n_steps(); ++t) {
+      const Expr z = q.template apply<Affine>({inputs[t], q.param(1), state[0]});
+      state = q.template apply_all<Cell, 2>({z, state[1]}, a.forget_bias);
+      q.set(t, 0, state[0]);
+      q.set(t, 1, state[1]);
+    }
+  }
 };
 
 TRL_OPS(lstm, Lstm)

@@ -97,6 +97,17 @@ TEST_CASE("backward: a loss that is a view, or a parameter itself, still has its
   CHECK(s.gradient().as_vector() == v({1}));
 }
 
+TEST_CASE("backward: a loss below which nothing is trained has the gradient 1") {
+  TestRuntime rt;
+  for (const bool batching : {false, true}) {
+    Graph g(rt, {.batching = batching});
+    const Expr x = vec(g, {3, 4}), y = total(g, apply(g, "part", {x}, {{"start", 0}}));
+    g.backward(y);
+    CHECK(y.gradient().as_scalar() == 1);
+    CHECK(x.gradient().as_vector() == v({0, 0}));
+  }
+}
+
 TEST_CASE("backward: overlapping views of one value add up") {
   TestRuntime rt;
   for (const bool batching : {false, true}) {

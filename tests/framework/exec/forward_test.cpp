@@ -132,7 +132,7 @@ TEST_CASE("forward: per-batch ids and free scalars, one for all or one each") {
 TEST_CASE("forward: a failing kernel is named, and the graph goes on") {
   TestRuntime rt;
   for (const bool batching : {false, true}) {
-    Graph g(rt, {.batching = batching});
+    Graph g(rt, {.batching = batching, .always_group = batching});
     const Expr a = apply(g, "square", {g.input(2)});
     const Expr bad = apply(g, "faulty", {a}, {{"when", 2}});
     const Expr after = apply(g, "square", {bad});

@@ -76,19 +76,43 @@ TEST_CASE("arena: rewinding keeps memory and hands the same out again") {
     for (int i = 0; i < 10; ++i) arena.allocate(kMiB);
     REQUIRE(arena.reserved() == reserved);
   }
+  CHECK(first != second);
+}
+
+TEST_CASE("arena: rewinding a single chunk to its start hands the same memory out again") {
+  Arena arena;
+  void* first = arena.allocate(100);
   arena.rewind();
   CHECK(arena.used() == 0);
   CHECK(arena.allocate(100) == first);
 }
 
+TEST_CASE("arena: chunks become one when all of it is free, and stay one") {
+  Arena arena;
+  char* old = nullptr;
+  for (int i = 0; i < 10; ++i) old = static_cast<char*>(arena.allocate(kMiB));
+  old[0] = 'x';
+  const size_t reserved = arena.reserved();
+  arena.rewind();
+  CHECK(arena.reserved() == 0);
+  CHECK(old[0] == 0);  // still mapped, without pages
+  char* first = static_cast<char*>(arena.allocate(kMiB));
+  for (int i = 1; i < 10; ++i)
+    CHECK(arena.allocate(kMiB) == first + static_cast<size_t>(i) * kMiB);
+  CHECK(arena.reserved() == reserved);
+  arena.rewind();
+  CHECK(arena.allocate(kMiB) == first);
+}
+
 TEST_CASE("arena: a chunk passed over once is used after the next rewind") {
   Arena arena;
+  arena.allocate(10);
+  const Arena::Mark mark = arena.mark();
   void* small = arena.allocate(100);
   void* large = arena.allocate(5 * kMiB);
-  arena.rewind();
+  arena.rewind(mark);
   CHECK(arena.allocate(5 * kMiB) == large);
-  CHECK(arena.used() == 5 * kMiB);
-  arena.rewind();
+  arena.rewind(mark);
   CHECK(arena.allocate(100) == small);
 }
 

@@ -13,7 +13,7 @@
 //
 // A function object may work on several elements at a time: when it has a member template `pack<T>`
 // - a type with `size`, `load(const T*)`, `load_part(const T*, n)`, `store(T*)`, `store_part(T*,
-// n)` - it is called with those only. Without it the loops are plain and left to the compiler's
+// n)`, and `+` - it is called with those only. Without it the loops are plain and left to the compiler's
 // vectoriser.
 #pragma once
 
@@ -149,11 +149,13 @@ T sum_plain(std::uint64_t n, const T* x) {
 template <class T, class F, std::same_as<T>... In>
 void add(std::uint64_t n, T* __restrict y, F& f, const In* __restrict... x) {
   if constexpr (Wide<F, T>) {
-    T part[kChunk];
-    for (std::uint64_t i = 0; i < n; i += kChunk) {
-      const std::uint64_t m = std::min(kChunk, n - i);
-      store(m, part, f, (x + i)...);
-      add_plain(m, y + i, part);
+    using P = typename std::remove_cvref_t<F>::template pack<T>;
+    for (std::uint64_t i = 0; i < n; i += P::size) {
+      const std::uint64_t rest = n - i;
+      if (rest >= P::size)
+        (P::load(y + i) + P(f(P::load(x + i)...))).store(y + i);
+      else
+        (P::load_part(y + i, rest) + P(f(P::load_part(x + i, rest)...))).store_part(y + i, rest);
     }
   } else {
     for (std::uint64_t i = 0; i < n; ++i) y[i] += static_cast<T>(f(x[i]...));
@@ -270,7 +272,8 @@ void elements(const Tensor<T>& y, F& f, const Tensor<const In>&... x) {
   const std::uint64_t size = y.size();
   const std::uint32_t batch = y.batch();
   // The normal case: every operand is the same packed run.
-  if (y.packed() && ((x.batch() == batch && x.size() == size && x.packed()) && ...)) [[likely]] {
+  if (y.packed(size) && ((x.batch() == batch && x.size() == size && x.packed(size)) && ...))
+      [[likely]] {
     if constexpr (kGradient)
       if (!y.stores()) return add(size * batch, y.data(), f, x.data()...);
     return store(size * batch, y.data(), f, x.data()...);

@@ -112,7 +112,10 @@ class Tensor {
   bool shared() const { return stride_ == 0; }
   bool pointers() const { return (flags_ & TRL_TENSOR_POINTERS) != 0; }
   // Batch elements follow one another without gaps.
-  bool packed() const { return !pointers() && (dim_->batch == 1 || stride_ == size()); }
+  bool packed() const { return packed(size()); }
+  bool packed(std::uint64_t known_size) const {
+    return !pointers() && (dim_->batch == 1 || stride_ == known_size);
+  }
   // d_in only: write the gradient; otherwise add to what is there.
   bool stores() const { return (flags_ & TRL_TENSOR_STORE) != 0; }
 
