@@ -38,12 +38,25 @@ struct Vec {
   void store(T* p) const { packet::pstoreu(p, v); }
   // The first n of them, n < size; the others read as 0.
   static Vec load_part(const T* p, std::uint64_t n) {
+    // A number that was just stored is at hand only for a load of its own size.
 #if defined(__AVX512F__)
+    if (n == 1) {
+      if constexpr (sizeof(T) == 4)
+        return _mm512_zextps128_ps512(_mm_load_ss(p));
+      else
+        return _mm512_zextpd128_pd512(_mm_load_sd(p));
+    }
     if constexpr (sizeof(T) == 4)
       return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p);
     else
       return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << n) - 1), p);
 #elif defined(__AVX__)
+    if (n == 1) {
+      if constexpr (sizeof(T) == 4)
+        return _mm256_zextps128_ps256(_mm_load_ss(p));
+      else
+        return _mm256_zextpd128_pd256(_mm_load_sd(p));
+    }
     if constexpr (sizeof(T) == 4)
       return _mm256_maskload_ps(p, first(n));
     else
