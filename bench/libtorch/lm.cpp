@@ -113,6 +113,7 @@ void run(const Options& options) {
         }
         return std::exp(loss / n);
       });
+  report.print();
 }
 
 }  // namespace

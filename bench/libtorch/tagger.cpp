@@ -226,6 +226,7 @@ void run(const Options& options) {
         }
         return right / n;
       });
+  report.print();
 }
 
 }  // namespace

@@ -163,6 +163,7 @@ void run(const Options& options) {
           right += best({&t}).item<int64_t>() == int64_t(t.label.back());
         return right / double(data.dev.size());
       });
+  report.print();
 }
 
 }  // namespace

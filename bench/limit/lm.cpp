@@ -154,6 +154,7 @@ void run(const bench::Options& options) {
         for (size_t k = 0; k < dev_batches; ++k) loss += go(data.dev, k, false), n += words;
         return std::exp(loss / n);
       });
+  report.print();
 }
 
 }  // namespace

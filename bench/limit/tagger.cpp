@@ -178,6 +178,7 @@ void run(const bench::Options& options) {
         }
         return right / n;
       });
+  report.print();
 }
 
 }  // namespace

@@ -272,6 +272,7 @@ void run(const bench::Options& options) {
         }
         return right / double(data.dev.size());
       });
+  report.print();
 }
 
 }  // namespace

@@ -348,7 +348,6 @@ void run_task(const Options& options, Report& report, const std::string& quality
     measure(report, "train", options.number("warm", 0.5), seconds, train);
     if (!options.flag("no-infer")) measure(report, "infer", 0.3, seconds / 2, infer);
   }
-  report.print();
 }
 
 // Runs `body(options)`; an error is one line on standard error.

@@ -74,6 +74,8 @@ void run(const Options& options) {
         }
         return std::exp(sum / n);
       });
+  add_counts(options, report, train_graph);
+  report.print();
 }
 
 }  // namespace

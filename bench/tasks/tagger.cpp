@@ -104,6 +104,8 @@ void run(const Options& options) {
         }
         return static_cast<double>(right) / static_cast<double>(n);
       });
+  add_counts(options, report, train_graph);
+  report.print();
 }
 
 }  // namespace

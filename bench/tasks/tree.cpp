@@ -90,6 +90,8 @@ void run(const Options& options) {
         }
         return static_cast<double>(right) / static_cast<double>(data.dev.size());
       });
+  add_counts(options, report, train_graph);
+  report.print();
 }
 
 }  // namespace

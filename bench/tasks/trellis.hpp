@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the Trellis programs of the task benchmark share.
+//
+//   --counts       adds the nodes, groups and calls of the last update
 #pragma once
 
 #include <algorithm>
@@ -40,6 +42,24 @@ inline Trainer adam(const Model& model) {
 inline uint32_t id(int number) { return static_cast<uint32_t>(number); }
 inline Init uniform(double range) { return {"uniform", {{"lo", -range}, {"hi", range}}}; }
 inline Init nothing() { return {"constant", {{"value", 0.0}}}; }
+
+// --counts: what the last update did, in numbers of the graph.
+inline void add_counts(const Options& options, Report& report, const Graph& graph) {
+  if (!options.flag("counts")) return;
+  const GraphStats s = graph.stats();
+  const auto add = [&](const char* name, uint64_t n) {
+    report.number(name, static_cast<double>(n));
+  };
+  add("nodes", s.nodes);
+  add("groups", s.groups);
+  add("forward_calls", s.forward_calls);
+  add("backward_calls", s.backward_calls);
+  add("infer_calls", s.infer_calls);
+  add("gathers", s.gathers);
+  add("forward_mib", s.forward_bytes >> 20);
+  add("backward_mib", s.backward_bytes >> 20);
+  add("reserved_mib", s.reserved_bytes >> 20);
+}
 
 // The best class of computed scores.
 inline int best(const Expr& scores) {
