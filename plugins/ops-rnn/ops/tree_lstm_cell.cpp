@@ -97,31 +97,25 @@ struct TreeLstmCell {
     const T* zeros_ = nullptr;
   };
 
-  // Not inlined: inside a loop over examples the compiler forgets that nothing overlaps, and the
-  // gates are computed one by one.
+  // Loops of one activation each: all of them in one loop are too much for the vectoriser.
   template <class T>
-  [[gnu::noinline]] static void step(std::uint64_t n, T forget_bias, const T* __restrict z,
-                                     const T* __restrict left,
+  static void step(std::uint64_t n, T forget_bias, const T* __restrict z, const T* __restrict left,
                    const T* __restrict right, T* __restrict h, T* __restrict c,
                    T* __restrict gates) {
+    for (std::uint64_t k = 0; k < n; ++k) gates[k] = gates::sigmoid(z[k]);
+    for (std::uint64_t k = n; k < 3 * n; ++k) gates[k] = gates::sigmoid(z[k] + forget_bias);
+    for (std::uint64_t k = 3 * n; k < 4 * n; ++k) gates[k] = gates::sigmoid(z[k]);
+    for (std::uint64_t k = 4 * n; k < 5 * n; ++k) gates[k] = gates::tanh(z[k]);
+    const T *i = gates, *l = gates + n, *r = gates + 2 * n, *o = gates + 3 * n, *g = gates + 4 * n;
+    for (std::uint64_t k = 0; k < n; ++k) c[k] = i[k] * g[k] + l[k] * left[k] + r[k] * right[k];
+    T* const t = gates + 5 * n;
     for (std::uint64_t k = 0; k < n; ++k) {
-      const T i = gates::sigmoid(z[k]), l = gates::sigmoid(z[n + k] + forget_bias),
-              r = gates::sigmoid(z[2 * n + k] + forget_bias), o = gates::sigmoid(z[3 * n + k]),
-              g = gates::tanh(z[4 * n + k]);
-      const T cell = i * g + l * left[k] + r * right[k], t = gates::tanh(cell);
-      gates[k] = i;
-      gates[n + k] = l;
-      gates[2 * n + k] = r;
-      gates[3 * n + k] = o;
-      gates[4 * n + k] = g;
-      gates[5 * n + k] = t;
-      c[k] = cell;
-      h[k] = o * t;
+      t[k] = gates::tanh(c[k]);
+      h[k] = o[k] * t[k];
     }
   }
-
   template <class T>
-  [[gnu::noinline]] static void step_back(std::uint64_t n, const T* __restrict left, const T* __restrict right,
+  static void step_back(std::uint64_t n, const T* __restrict left, const T* __restrict right,
                         const T* __restrict gates, const T* __restrict dh, const T* __restrict dc,
                         T* __restrict dz, T keep_z, T* __restrict dl, T keep_l, T* __restrict dr,
                         T keep_r) {
