@@ -17,7 +17,9 @@ class Arena {
     size_t offset = 0;
   };
 
-  Arena() = default;
+  // shared: with processes made by fork() after the memory was allocated. Each has its own mark, so
+  // only one of them may allocate.
+  explicit Arena(bool shared = false) : shared_(shared) {}
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -59,6 +61,7 @@ class Arena {
   char* base_ = nullptr;
   size_t size_ = 0, offset_ = 0;
   uint32_t chunk_ = 0;
+  bool shared_ = false;
   std::vector<Chunk> chunks_;
 };
 
