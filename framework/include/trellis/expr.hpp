@@ -13,6 +13,7 @@
 #include <initializer_list>
 #include <span>
 #include <trellis/graph.hpp>
+#include <vector>
 
 namespace trellis {
 
@@ -37,6 +38,20 @@ inline Expr& operator+=(Expr& x, const Expr& y) { return x = x + y; }
 inline Expr& operator-=(Expr& x, const Expr& y) { return x = x - y; }
 inline Expr& operator*=(Expr& x, double a) { return x = x * a; }
 inline Expr& operator/=(Expr& x, double a) { return x = x / a; }
+
+// The derivatives of a scalar with respect to any expressions of its graph, as new expressions of
+// the same shapes: values like all others, to be used in a loss and differentiated again, by
+// backward() or by another differentiate(). What y does not depend on has a gradient of zeros.
+// Parameters receive nothing; functions given to on_gradient() are not called.
+//
+//   const Expr slope = differentiate(f(x), x);
+//   g.backward(loss + 10.0 * penalty(slope));   // gradient penalty: second derivatives of f
+//
+// Throws Error(shape) unless y has one element and batch 1, Error(dtype) for integers, Error(plugin)
+// naming an operator on the way that has no gradient as an expression (expand_grad in its plugin;
+// `trellis op describe` tells). Then nothing was added.
+TRELLIS_API std::vector<Expr> differentiate(const Expr& y, std::span<const Expr> wrt);
+TRELLIS_API Expr differentiate(const Expr& y, const Expr& wrt);
 
 // Functions that need no header of a plugin.
 namespace roles {
