@@ -19,7 +19,7 @@ using detail::kNeedsGrad;
 // The inner graph while one part is in it.
 class Inside {
  public:
-  Inside(GraphImpl& outer, uint32_t address) : outer_(outer), graph_(inner(outer)) {
+  Inside(GraphImpl& outer, uint32_t address) : graph_(inner(outer)) {
     if (graph_.size() > 0)
       fail(ErrorKind::state,
            "[recompute] used on the outer graph from inside a part (needs the graph that is handed "
@@ -63,7 +63,6 @@ class Inside {
     return Graph(outer.inner_);
   }
 
-  GraphImpl& outer_;
   Graph graph_;
   std::vector<Expr> inputs_;
 };
@@ -103,8 +102,8 @@ Expr recompute(std::span<const Expr> inputs, Part build) {
   if (trains) ids.push_back(outer.anchor(dtype));
 
   GraphImpl* const graph = &outer;
-  const auto open = [graph, build, n, dim, dtype](Inside& in, std::span<const TensorView> x,
-                                                  std::span<const TensorView> dx) {
+  const auto open = [build, n, dim, dtype](Inside& in, std::span<const TensorView> x,
+                                           std::span<const TensorView> dx) {
     for (size_t i = 0; i < n; ++i)
       in.add_input(in.impl().borrow(x[i], !dx.empty() && !dx[i].empty()));
     const Expr y = in.build(build);

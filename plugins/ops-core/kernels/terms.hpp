@@ -35,7 +35,7 @@ using Erf = Use<"core.erf">;
 using Sigmoid = Use<"core.sigmoid">;
 using Sqrt = Use<"core.sqrt">;
 using Abs = Use<"core.abs">;
-using Step = Use<"core.step">;
+using Heaviside = Use<"core.heaviside">;
 using Pow = Use<"core.pow">;
 using Maximum = Use<"core.maximum">;
 using Minimum = Use<"core.minimum">;
@@ -57,10 +57,10 @@ using Dropout = Use<"core.dropout", "p", "always">;
 using GradientOps =
     Uses<use::Add, use::Sub, use::Mul, use::Div, use::Neg, use::ScaleShift, use::Scale,
          use::Reciprocal, use::Exp, use::Log, use::Log1p, use::Sin, use::Cos, use::Sinh, use::Cosh,
-         use::Tanh, use::Erf, use::Sigmoid, use::Sqrt, use::Abs, use::Step, use::Pow, use::Maximum,
-         use::Minimum, use::MatMul, use::Transpose, use::Reshape, use::Concat, use::Slice, use::Sum,
-         use::CumSum, use::Softmax, use::Pick, use::Scatter, use::PickBatch, use::Cast,
-         use::Dropout>;
+         use::Tanh, use::Erf, use::Sigmoid, use::Sqrt, use::Abs, use::Heaviside, use::Pow,
+         use::Maximum, use::Minimum, use::MatMul, use::Transpose, use::Reshape, use::Concat,
+         use::Slice, use::Sum, use::CumSum, use::Softmax, use::Pick, use::Scatter, use::PickBatch,
+         use::Cast, use::Dropout>;
 
 // An expression of the graph that is being built; G is the Gradient<Op> at hand.
 template <class G>
@@ -198,7 +198,7 @@ Term<G> sqrt(const Term<G>& x) {
 }
 template <class G>
 Term<G> step(const Term<G>& x) {
-  return x.template to<use::Step>();
+  return x.template to<use::Heaviside>();
 }
 template <class G>
 Term<G> sign(const Term<G>& x) {

@@ -122,15 +122,16 @@ using Relu =
           [](auto y) { return simd::step(y); }, Domain::nonzero>;
 
 // What the slope of relu is as an operator: gradients that choose are written with it.
-struct Step {
-  static constexpr OpSpec spec{.name = "step",
-                               .summary = "1 where x is positive, else 0; NaN gives 1",
-                               .doc = "A constant for gradients.",
-                               .formula = "y = 0 if x <= 0 else 1",
-                               .examples = "step({3}); step({2,3}x4); step({})",
-                               .inputs = {In("x").in(Domain::nonzero).no_grad()},
-                               .batch = Batch::elementwise,
-                               .unchecked = "gradient: it is zero wherever there is one"};
+struct Heaviside {
+  static constexpr OpSpec spec{
+      .name = "heaviside",
+      .summary = "step function: 1 where x is positive, else 0; NaN gives 1",
+      .doc = "A constant for gradients.",
+      .formula = "y = 0 if x <= 0 else 1",
+      .examples = "heaviside({3}); heaviside({2,3}x4); heaviside({})",
+      .inputs = {In("x").in(Domain::nonzero).no_grad()},
+      .batch = Batch::elementwise,
+      .unchecked = "gradient: it is zero wherever there is one"};
 
   static Dim infer(Dims x) { return x[0]; }
   static void forward(auto x, auto y) {
@@ -139,6 +140,6 @@ struct Step {
 };
 
 TRL_OPS(unary, Neg, Exp, Log, Log1p, Expm1, Sqrt, Reciprocal, Abs, Square, Cube, Sin, Cos, Tan,
-        Sinh, Cosh, Erf, Sigmoid, LogSigmoid, Softplus, Softsign, Relu, Step)
+        Sinh, Cosh, Erf, Sigmoid, LogSigmoid, Softplus, Softsign, Relu, Heaviside)
 
 }  // namespace trellis::ops

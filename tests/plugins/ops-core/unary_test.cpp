@@ -44,10 +44,10 @@ TEST_CASE("unary operators: values and slopes") {
               {"softsign", -3, -0.75, 0.0625},
               {"relu", 2, 2, 1},
               {"relu", -2, 0, 0},
-              {"step", 2, 1, 0},
-              {"step", -2, 0, 0},
-              {"step", 0, 0, 0},
-              {"step", kNan, 1, 0}});
+              {"heaviside", 2, 1, 0},
+              {"heaviside", -2, 0, 0},
+              {"heaviside", 0, 0, 0},
+              {"heaviside", kNan, 1, 0}});
 }
 
 TEST_CASE("unary operators: at zero, in the tails and beyond their domain") {
