@@ -143,6 +143,17 @@ TEST_CASE("recompute: random masks are the same in both passes, and anew for eac
   CHECK(recompute(x, drop).value().as_doubles() != first);
 }
 
+TEST_CASE("recompute: follows the graph's mode") {
+  GraphOptions o = options();
+  o.mode = Mode::infer;
+  Graph g(runtime(), o);
+  const auto drop = [](Graph&, const Expr& x) { return roles::dropout(x, 0.5); };
+  CHECK(recompute(g.constant(Dim({64}), 1), drop).value().as_doubles() == Numbers(64, 1));
+  g.clear();
+  g.set_mode(Mode::train);
+  CHECK(recompute(g.constant(Dim({64}), 1), drop).value().as_doubles() != Numbers(64, 1));
+}
+
 TEST_CASE("recompute: parts within parts, and what only a part trains") {
   Deep plain, twice;
   Graph a(runtime(), options()), b(runtime(), options());
