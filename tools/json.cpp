@@ -71,6 +71,7 @@ Json to_json(const OpInfo& op) {
   j["elementwise"] = op.elementwise;
   j["stochastic"] = op.stochastic;
   j["composite"] = op.composite;
+  j["expression_gradient"] = op.expression_gradient;
   j["dtypes"] = op.dtypes;
   j["inputs"] = list(op.inputs);
   j["outputs"] = list(op.outputs);

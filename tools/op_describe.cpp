@@ -96,7 +96,9 @@ void print_op(const OpInfo& op) {
   rows.clear();
   if (!op.role.empty()) rows.push_back({"role", op.role});
   rows.push_back({"element types", join(op.dtypes)});
-  rows.push_back({"gradient", op.differentiable ? "yes" : "no"});
+  rows.push_back({"gradient", !op.differentiable       ? "no"
+                              : op.expression_gradient ? "yes, and as an expression"
+                                                       : "yes"});
   if (op.elementwise) rows.push_back({"element-wise", "yes"});
   if (op.stochastic) rows.push_back({"random", "yes"});
   if (op.composite) rows.push_back({"composite", "made of other operators"});

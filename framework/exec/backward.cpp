@@ -45,6 +45,7 @@ void ExecEngine::backward(uint32_t loss, bool full) {
     fail(ErrorKind::dtype,
          "[backward] needs a float scalar: got " + std::string(dtype_name(c.dtype)));
   loss_ = 0;
+  g_.inner_records_.clear();
   backward_.rewind();
   if (++backward_run_ == 0) ++backward_run_;
   try {
@@ -516,6 +517,7 @@ void ExecEngine::run_leaf_hooks(uint32_t loss) {
 
 // After a failure: no gradient of this backward stays behind.
 void ExecEngine::forget_gradients() {
+  for (ParamRecord* r : g_.inner_records_) g_.gradients(*r).clear(*r);
   for (uint32_t id = 1; id < g_.size(); ++id) {
     const Kind kind = g_.pattern_of(id).kind;
     if (kind != Kind::parameter && kind != Kind::table && kind != Kind::lookup) continue;

@@ -18,7 +18,7 @@ void set_tensor(trl_tensor& t, const ClassInfo& c, uint32_t node_batch) {
   t.data = nullptr;
   t.dim = c.dim;
   t.dtype = uint16_t(c.dtype);
-  t.device = TRL_CPU;
+  t.device = c.device.number();
   t.align_log2 = element_align_log2(c.dtype);
   t.batch_stride = c.dim.batch == 1 && node_batch > 1 ? 0 : c.elements;
   t.flags = 0;

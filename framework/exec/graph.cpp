@@ -52,6 +52,20 @@ Expr Graph::input(const TensorView& values) {
     fail(ErrorKind::argument, "[input] the tensor is empty (needs one with data)");
   return impl_->expr(impl_->input(values.dim(), values.dtype(), values.data(), values.dtype()));
 }
+Expr Graph::input(const Dim& dim, std::span<const float> values, Device device) {
+  check_count("input", dim, values.size());
+  return impl_->expr(impl_->input(dim, impl_->options().dtype, values.data(), DType::f32, device));
+}
+Expr Graph::input(const Dim& dim, std::span<const double> values, Device device) {
+  check_count("input", dim, values.size());
+  return impl_->expr(impl_->input(dim, impl_->options().dtype, values.data(), DType::f64, device));
+}
+Expr Graph::input(const TensorView& values, Device device) {
+  if (values.empty())
+    fail(ErrorKind::argument, "[input] the tensor is empty (needs one with data)");
+  return impl_->expr(
+      impl_->input(values.dim(), values.dtype(), values.data(), values.dtype(), device));
+}
 Expr Graph::input_pointer(const Dim& dim, const float* values) {
   return impl_->expr(impl_->input_pointer(dim, values, DType::f32));
 }
@@ -76,6 +90,17 @@ Expr Graph::one_hot(uint32_t size, std::span<const uint32_t> ids) {
 }
 Expr Graph::constant(const Dim& dim, double value) {
   return impl_->expr(impl_->constant(dim, impl_->options().dtype, value));
+}
+
+Expr Graph::constant(const Dim& dim, double value, Device device) {
+  return impl_->expr(impl_->constant(dim, impl_->options().dtype, value, device));
+}
+
+Expr Graph::custom(std::span<const Expr> inputs, const Dim& dim, CustomForward forward,
+                   CustomBackward backward) {
+  std::vector<uint32_t> in;
+  for (const Expr& e : inputs) in.push_back(impl_->id_of(e));
+  return impl_->expr(impl_->custom(in, dim, std::move(forward), std::move(backward)));
 }
 
 Expr Graph::parameter(const Parameter& p) {
@@ -156,7 +181,11 @@ void Graph::revert() { engine(*impl_).revert(); }
 
 size_t Graph::size() const { return impl_->nodes(); }
 uint64_t Graph::serial() const { return impl_->serial(); }
-GraphStats Graph::stats() const { return engine(*impl_).stats(); }
+GraphStats Graph::stats() const {
+  GraphStats s = engine(*impl_).stats();
+  if (impl_->inner_) s.reserved_bytes += Graph(impl_->inner_).stats().reserved_bytes;
+  return s;
+}
 void Graph::shrink() {
   if (size() > 0)
     fail(ErrorKind::state, "[shrink] the graph has " + std::to_string(size()) +
@@ -220,6 +249,10 @@ TensorView Expr::value() const { return engine(impl()).value(id_); }
 double Expr::scalar() const { return value().as_scalar(); }
 TensorView Expr::gradient() const { return engine(impl()).gradient(id_); }
 Graph Expr::graph() const { return Graph(impl().shared_from_this()); }
+Device Expr::device() const {
+  const GraphImpl& g = impl();
+  return g.cls_of(id_).device;
+}
 GraphImpl& Expr::impl() const { return GraphImpl::of(*this); }
 bool Expr::alive() const noexcept { return slot_ && slot_->impl && slot_->impl->alive(*this); }
 

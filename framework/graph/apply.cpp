@@ -239,8 +239,9 @@ uint32_t GraphImpl::make_pattern(const OpEntry& op, uint32_t attr, uint32_t attr
     p->any_grad = !stops_gradient && (p->kind != Kind::op || p->kernel->backward ||
                                       op.desc.expand_grad || !(op.out[0].flags & TRL_OUT_NO_GRAD));
     p->out_cls = out_cls_pool_.size();
+    const Device device = device_of(op, in);
     for (uint32_t o = 0; o < p->n_out; ++o) {
-      const uint32_t c = intern_class(dims[o], static_cast<DType>(out_dtype[o]), 0);
+      const uint32_t c = intern_class(dims[o], static_cast<DType>(out_dtype[o]), 0, device);
       out_cls_pool_.push(c);
       if (o == 0) p->first_cls = c;
     }
@@ -372,7 +373,8 @@ void GraphImpl::make_key(Pattern& p, uint32_t index, std::span<const uint32_t> i
   };
   put(op.handle);
   put(p.attr);
-  put(uint32_t(p.dtype) | (flat ? 1u << 16 : 0u));
+  put(uint32_t(p.dtype) | (flat ? 1u << 16 : 0u) |
+      uint32_t(cls(p.first_cls).device.number()) << 24);
   put(uint32_t(in.size()));
   if (!flat) {
     for (size_t i = 0; i < in.size(); ++i) {
@@ -425,7 +427,7 @@ uint32_t GraphImpl::make_payload(const OpEntry& op, std::span<const uint32_t> in
                                  std::span<const trl_attr> attrs, uint32_t* attr_batch) {
   uint32_t index = 0;
   Payload& p = new_payload(&index);
-  if (op.stochastic) p.stream = next_stream_++;
+  if (op.stochastic) p.stream = &op == same_op_ ? same_stream_ : next_stream_++;
   if (!op.has_per_batch) return index;
 
   uint32_t batch = std::max(1u, *attr_batch);

@@ -48,6 +48,7 @@ GraphImpl::GraphImpl(const Runtime& runtime, const GraphOptions& options)
   if (!is_float(options.dtype))
     fail(ErrorKind::dtype,
          "[graph] dtype is " + std::string(dtype_name(options.dtype)) + " (needs f32 or f64)");
+  core_->check_device("graph", options.device);
   slot_ = slots().take();
   slot_->impl = this;
   call_.scratch = &scratch_;
@@ -80,6 +81,7 @@ void GraphImpl::clear(const uint64_t* serial) {
   input_pool_.resize(0);
   leaf_arena_.rewind();
   held_.clear();
+  customs_.clear();
   n_params_ = 0;  // their slots carry an old stamp now
   nodes_ = 0;
   last_pattern_ = patterns_[0].get();
@@ -101,6 +103,7 @@ void GraphImpl::truncate(uint32_t n) {
   for (uint32_t i = n; i < values_.size(); ++i) nodes_ -= !(values_[i].flags & kSecondary);
   values_.resize(n);
   data_.resize(n);
+  while (!customs_.empty() && customs_.back()->node >= n) customs_.pop_back();
   ++slot_->stamp;
   while (!segments_.empty() && segments_.back().first >= n) segments_.pop_back();
   segments_.push_back({n, slot_->stamp});
@@ -116,6 +119,7 @@ void GraphImpl::revert(const Mark& m) {
 void GraphImpl::shrink() {
   leaf_arena_.shrink();
   scratch_.shrink();
+  inner_.reset();
 }
 
 // Patterns refer to classes, keys and attribute sets, so all go together.

@@ -5,7 +5,7 @@
 //  1 A value is one output of one node: a record of 32 bytes, append-only, so order of ids is
 //  topological. A node with k
 //    outputs (hidden ones included) is k consecutive values; its id is that of the first.
-//  2 A class is an interned (dtype, shape with batch, identity of shared storage). Every parameter
+//  2 A class is an interned (dtype, shape with batch, device, identity of shared storage). Every parameter
 //  has its own class. 3 A pattern is an interned (operator, attributes, per-batch size, classes of
 //  the inputs). It carries everything shape
 //    inference and the batching key say, so a repeated pattern costs one predicted comparison or
@@ -89,6 +89,7 @@ static_assert(sizeof(Value) == 32);
 struct ClassInfo {
   Dim dim;
   DType dtype = DType::f32;
+  Device device{};
   uint32_t shape = 0;                // interned (dtype, sizes without batch)
   uint32_t shared = 0;               // identity of shared storage; 0: none
   uint64_t elements = 0, bytes = 0;  // of one example; with the batch
@@ -154,6 +155,14 @@ struct Payload {
   const void* pointer = nullptr;  // input_pointer
   DType pointer_dtype = DType::f32;
   ParamRecord* record = nullptr;  // parameters, tables, look-ups
+};
+
+// A node of Graph::custom(). Its payload's only attribute points here.
+struct CustomFunctions {
+  uint32_t node = 0;
+  const char* who = "custom";  // starts error texts
+  CustomForward forward;
+  CustomBackward backward;
 };
 
 // What the graph tells its engine (exec/).
@@ -228,14 +237,51 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   }
   uint32_t apply(const OpEntry& op, std::span<const uint32_t> in,
                  const Attrs& attrs);  // by name, checked
-  uint32_t constant(const Dim& dim, DType dtype, double value);
-  uint32_t input(const Dim& dim, DType dtype, const void* values, DType values_dtype);
+  // Leaves without a device take the graph's.
+  uint32_t constant(const Dim& dim, DType dtype, double value) {
+    return constant(dim, dtype, value, options_.device);
+  }
+  uint32_t constant(const Dim& dim, DType dtype, double value, Device device);
+  uint32_t input(const Dim& dim, DType dtype, const void* values, DType values_dtype) {
+    return input(dim, dtype, values, values_dtype, options_.device);
+  }
+  uint32_t input(const Dim& dim, DType dtype, const void* values, DType values_dtype,
+                 Device device);
   uint32_t input_pointer(const Dim& dim, const void* values, DType values_dtype);
   uint32_t sparse_input(const Dim& dim, std::span<const uint64_t> ids,
                         std::span<const double> values, double dflt);
   uint32_t parameter(ParamRecord& r, bool constant);  // also whole tables
   uint32_t lookup(ParamRecord& r, std::span<const uint32_t> ids, bool constant,
                   bool by_pointer = false);
+  uint32_t custom(std::span<const uint32_t> in, const Dim& dim, CustomForward forward,
+                  CustomBackward backward, const char* who = "custom");
+  // A leaf on memory that outlives it.
+  uint32_t borrow(const TensorView& values, bool needs_grad);
+  // A number that nobody reads and a gradient flows to: where it is an input, backward comes by.
+  uint32_t anchor(DType dtype);
+  // A graph for nodes that are computed apart from this one's (recompute): in this one's mode and
+  // empty. Its memory is kept.
+  std::shared_ptr<GraphImpl> inner_;
+  // Who received gradients in there, in the current backward.
+  std::vector<ParamRecord*> inner_records_;
+  uint32_t take_stream() { return next_stream_++; }  // a random address, never given twice
+
+  // While it lives, nodes of `node`'s operator have `node`'s random numbers: in expand_grad a mask is
+  // applied again by applying the operator again.
+  class SameNumbers {
+   public:
+    SameNumbers(GraphImpl& graph, uint32_t node) : graph_(graph) {
+      const Pattern& p = graph.pattern_of(node);
+      if (!p.op->stochastic) return;
+      graph.same_op_ = p.op;
+      graph.same_stream_ = graph.payload(node).stream;
+    }
+    ~SameNumbers() { graph_.same_op_ = nullptr; }
+    SameNumbers(const SameNumbers&) = delete;
+
+   private:
+    GraphImpl& graph_;
+  };
 
   void clear(const uint64_t* serial);
   void set_mode(Mode mode);
@@ -388,7 +434,8 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   uint32_t make_pattern(const OpEntry& op, uint32_t attr, uint32_t attr_batch,
                         std::span<const uint32_t> in, uint64_t hash);
   uint32_t leaf_pattern(Kind kind, uint32_t cls);
-  uint32_t intern_class(const Dim& dim, DType dtype, uint32_t shared);
+  uint32_t intern_class(const Dim& dim, DType dtype, uint32_t shared, Device device);
+  Device device_of(const OpEntry& op, std::span<const uint32_t> in);
   uint32_t intern_shape(const Dim& dim, DType dtype);
   uint32_t intern_attrs(const OpEntry& op, std::span<const trl_attr> attrs);
   uint32_t intern_key(const std::string& bytes, uint32_t pattern);
@@ -417,6 +464,8 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   uint32_t nodes_ = 0, next_stream_ = 1;
   Pattern* last_pattern_ = nullptr;
   uint64_t infer_calls_ = 0;
+  const OpEntry* same_op_ = nullptr;  // see SameNumbers
+  uint32_t same_stream_ = 0;
 
   std::vector<std::unique_ptr<Pattern>> patterns_;  // 0 matches nothing
   std::vector<std::unique_ptr<KeyInfo>> keys_;      // 0: never merged
@@ -430,7 +479,8 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
 
   std::vector<ParamSlot> params_;  // open addressing by uid
   uint32_t n_params_ = 0;
-  std::vector<std::shared_ptr<ModelRoot>> held_;  // models whose parameters are in use
+  std::vector<std::shared_ptr<ModelRoot>> held_;           // models whose parameters are in use
+  std::vector<std::unique_ptr<CustomFunctions>> customs_;  // in order of nodes
   Arena leaf_arena_, scratch_;
   Call call_;
 };

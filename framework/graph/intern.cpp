@@ -66,21 +66,23 @@ uint32_t GraphImpl::intern_shape(const Dim& dim, DType dtype) {
   return index;
 }
 
-uint32_t GraphImpl::intern_class(const Dim& dim, DType dtype, uint32_t shared) {
+uint32_t GraphImpl::intern_class(const Dim& dim, DType dtype, uint32_t shared, Device device) {
   const auto equal = [&](uint32_t i) {
     const ClassInfo& c = classes_[i];
     return c.shared == shared && c.dtype == dtype && c.dim.batch == dim.batch &&
-           same_sizes(c.dim, dim);
+           c.device == device && same_sizes(c.dim, dim);
   };
   if (tables_->last_class && equal(tables_->last_class)) return tables_->last_class;
   const uint64_t h =
-      hash_dim(dim, (uint64_t(dtype) << 32) ^ mum(shared, kMum) ^ (uint64_t(dim.batch) << 40));
+      hash_dim(dim, (uint64_t(dtype) << 32) ^ mum(shared, kMum) ^ (uint64_t(dim.batch) << 40) ^
+                        (uint64_t(device.number()) << 36));
   uint32_t i = tables_->classes.find(h, equal);
   if (!i) {
     ClassInfo c;
     c.dim = dim;
     c.dtype = dtype;
     c.shared = shared;
+    c.device = device;
     c.elements = dim.elements();
     c.bytes = dim.total() * dtype_size(dtype);
     c.shape = intern_shape(dim, dtype);

@@ -43,15 +43,18 @@ uint32_t GraphImpl::append_leaf(Kind kind, uint32_t cls, uint32_t payload, char*
   return options_.immediate && !data ? compute_now(id) : id;
 }
 
-uint32_t GraphImpl::constant(const Dim& dim, DType dtype, double value) {
-  const uint32_t cls = intern_class(dim, dtype, 0);
+uint32_t GraphImpl::constant(const Dim& dim, DType dtype, double value, Device device) {
+  core_->check_device("constant", device);
+  const uint32_t cls = intern_class(dim, dtype, 0, device);
   auto* data = static_cast<char*>(leaf_arena_.allocate(classes_[cls].bytes));
   fill_any(data, dtype, dim.total(), value);
   return append_leaf(Kind::constant, cls, 0, data, false);
 }
 
-uint32_t GraphImpl::input(const Dim& dim, DType dtype, const void* values, DType values_dtype) {
-  const uint32_t cls = intern_class(dim, dtype, 0);
+uint32_t GraphImpl::input(const Dim& dim, DType dtype, const void* values, DType values_dtype,
+                          Device device) {
+  core_->check_device("input", device);
+  const uint32_t cls = intern_class(dim, dtype, 0, device);
   auto* data = static_cast<char*>(leaf_arena_.allocate(classes_[cls].bytes));
   if (dtype == values_dtype)
     std::memcpy(data, values, classes_[cls].bytes);
@@ -65,7 +68,7 @@ uint32_t GraphImpl::input_pointer(const Dim& dim, const void* values, DType valu
   if (!values)
     fail(ErrorKind::argument,
          "[input_pointer] the pointer is null (needs memory that outlives the node)");
-  const uint32_t cls = intern_class(dim, options_.dtype, 0);
+  const uint32_t cls = intern_class(dim, options_.dtype, 0, options_.device);
   uint32_t payload = 0;
   Payload& p = new_payload(&payload);
   p.pointer = values;
@@ -127,8 +130,8 @@ uint32_t GraphImpl::parameter(ParamRecord& r, bool constant) {
   new_payload(&payload).record = &r;
   const Kind kind = r.lookup ? (constant ? Kind::const_table : Kind::table)
                              : (constant ? Kind::const_parameter : Kind::parameter);
-  const uint32_t id = append_leaf(kind, intern_class(r.dim, r.dtype, identity), payload, r.value,
-                                  !constant && r.trainable);
+  const uint32_t id = append_leaf(kind, intern_class(r.dim, r.dtype, identity, r.device), payload,
+                                  r.value, !constant && r.trainable);
   param_slot(identity).id = id;
   return id;
 }
@@ -159,8 +162,9 @@ uint32_t GraphImpl::lookup(ParamRecord& r, std::span<const uint32_t> ids, bool c
     std::memcpy(copy, ids.data(), ids.size_bytes());
     p.ids = copy;
   }
-  return append_leaf(constant ? Kind::const_lookup : Kind::lookup, intern_class(dim, r.dtype, 0),
-                     payload, nullptr, !constant && r.trainable);
+  return append_leaf(constant ? Kind::const_lookup : Kind::lookup,
+                     intern_class(dim, r.dtype, 0, r.device), payload, nullptr,
+                     !constant && r.trainable);
 }
 
 }  // namespace trellis::detail

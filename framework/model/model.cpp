@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -25,7 +26,8 @@ struct ModelRoot::Counters {
   std::unordered_map<std::string, uint32_t> records;  // full name to index
 };
 
-ModelRoot::ModelRoot() : counters(std::make_unique<Counters>()) {
+ModelRoot::ModelRoot(bool shared)
+    : owner_process(shared ? getpid() : 0), values(shared), counters(std::make_unique<Counters>()) {
   gradients.impl_ = std::make_unique<GradientBlock::Impl>(*this);
 }
 ModelRoot::~ModelRoot() = default;
@@ -148,7 +150,14 @@ void fill_parameter(ModelRoot& root, ParamRecord& r, const Init& init) {
 // Adds a parameter, or leaves the model as it was.
 std::shared_ptr<ParamRecord> add_record(ModelRoot& root, const std::string& path,
                                         std::string_view name, const Dim& dim, uint32_t rows,
-                                        const Init& init) {
+                                        const Init& init, Device device) {
+  const char* const who = rows == 0 ? "add_parameter" : "add_lookup";
+  root.core->check_device(fmt::format("{} {}{}", who, path, name), device);
+  if (root.owner_process != 0 && root.owner_process != getpid())
+    fail(ErrorKind::state,
+         fmt::format("[{} {}{}] another process made this shared model: {}, this is {} (add "
+                     "parameters there, before the fork)",
+                     who, path, name, root.owner_process, getpid()));
   const std::lock_guard lock(root.mutex);
   const std::string stem = path + std::string(name);
   uint32_t& next = root.counters->next[stem];
@@ -159,6 +168,7 @@ std::shared_ptr<ParamRecord> add_record(ModelRoot& root, const std::string& path
   record->name = name_claim.full;
   record->dim = dim;
   record->dtype = root.dtype;
+  record->device = device;
   record->lookup = rows != 0;
   record->rows = rows;
   record->row_elements = rows == 0 ? 0 : dim.elements() / rows;
@@ -221,14 +231,19 @@ const ParamRecord& find(const ModelRoot& root, const std::string& path, std::str
 
 }  // namespace
 
-Model::Model(const Runtime& runtime, DType dtype)
-    : root_(std::make_shared<ModelRoot>()), path_(std::make_shared<const std::string>("/")) {
-  if (!is_float(dtype))
-    fail(ErrorKind::dtype,
-         fmt::format("[model] element type of parameters: {} (f32 or f64)", dtype_name(dtype)));
+Model::Model(const Runtime& runtime, DType dtype) : Model(runtime, ModelOptions{.dtype = dtype}) {}
+
+Model::Model(const Runtime& runtime, const ModelOptions& options)
+    : root_(std::make_shared<ModelRoot>(options.shared)),
+      path_(std::make_shared<const std::string>("/")) {
+  if (!is_float(options.dtype))
+    fail(ErrorKind::dtype, fmt::format("[model] element type of parameters: {} (f32 or f64)",
+                                       dtype_name(options.dtype)));
+  runtime.core().check_device("model", options.device);
   root_->core = &runtime.core();
   root_->runtime = &runtime;
-  root_->dtype = dtype;
+  root_->dtype = options.dtype;
+  root_->device = options.device;
 }
 
 Model Model::sub(std::string_view name) {
@@ -244,16 +259,26 @@ Model Model::sub(std::string_view name) {
 }
 
 Parameter Model::add_parameter(std::string_view name, const Dim& dim, const Init& init) {
+  return add_parameter(name, dim, init, root_->device);
+}
+
+LookupParameter Model::add_lookup(std::string_view name, uint32_t rows, const Dim& row_dim,
+                                  const Init& init) {
+  return add_lookup(name, rows, row_dim, init, root_->device);
+}
+
+Parameter Model::add_parameter(std::string_view name, const Dim& dim, const Init& init,
+                               Device device) {
   detail::check_name("add_parameter", name);
   if (dim.batch != 1)
     fail(ErrorKind::shape,
          fmt::format("[add_parameter {}{}] parameters have no batch: {} (batch 1)", *path_, name,
                      dim.to_string()));
-  return Parameter(detail::add_record(*root_, *path_, name, dim, 0, init));
+  return Parameter(detail::add_record(*root_, *path_, name, dim, 0, init, device));
 }
 
 LookupParameter Model::add_lookup(std::string_view name, uint32_t rows, const Dim& row_dim,
-                                  const Init& init) {
+                                  const Init& init, Device device) {
   detail::check_name("add_lookup", name);
   const auto refuse = [&](const std::string& fact) {
     fail(ErrorKind::shape, fmt::format("[add_lookup {}{}] {}", *path_, name, fact));
@@ -265,7 +290,7 @@ LookupParameter Model::add_lookup(std::string_view name, uint32_t rows, const Di
     refuse(fmt::format("too many dimensions of a row: {} (at most {})", row_dim.rank,
                        Dim::kMaxRank - 1));
   return LookupParameter(
-      detail::add_record(*root_, *path_, name, row_dim.appended(rows), rows, init));
+      detail::add_record(*root_, *path_, name, row_dim.appended(rows), rows, init, device));
 }
 
 const std::string& Model::name() const { return *path_; }
@@ -338,6 +363,7 @@ double Model::value_norm() const {
 
 const Runtime& Model::runtime() const { return *root_->runtime; }
 DType Model::dtype() const { return root_->dtype; }
+bool Model::shared() const { return root_->owner_process != 0; }
 GradientBlock& Model::gradients() const { return root_->gradients; }
 
 }  // namespace trellis

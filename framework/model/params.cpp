@@ -41,6 +41,7 @@ ParamRecord& Parameter::record() const {
 
 const Dim& Parameter::dim() const { return record().dim; }
 DType Parameter::dtype() const { return record().dtype; }
+Device Parameter::device() const { return record().device; }
 const std::string& Parameter::name() const { return record().name; }
 bool Parameter::trainable() const { return record().trainable; }
 void Parameter::set_trainable(bool on) { record().trainable = on; }

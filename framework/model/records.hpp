@@ -29,6 +29,7 @@ struct ParamRecord {
   Dim dim;             // tables: row dim with rows appended
   DType dtype = DType::f32;
   char* value = nullptr;  // packed, 64-byte aligned, never moves
+  Device device{};
   bool trainable = true;
   bool lookup = false;
   uint32_t rows = 0;  // tables
@@ -109,6 +110,8 @@ struct ModelRoot : std::enable_shared_from_this<ModelRoot> {
   RuntimeCore* core = nullptr;
   const Runtime* runtime = nullptr;
   DType dtype = DType::f32;
+  Device device{};
+  int32_t owner_process = 0;  // shared values: who may add parameters; 0: the values are not shared
   Arena values;
   std::vector<std::shared_ptr<ParamRecord>> records;  // all, in order of creation
   GradientBlock gradients;
@@ -116,7 +119,7 @@ struct ModelRoot : std::enable_shared_from_this<ModelRoot> {
   // Of every node of the tree: parameters and tables count together, sub-models apart.
   struct Counters;
   std::unique_ptr<Counters> counters;
-  ModelRoot();
+  explicit ModelRoot(bool shared);
   ~ModelRoot();
 
   const ParamRecord* find(const std::string& full_name) const;  // null: none

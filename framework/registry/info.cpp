@@ -137,6 +137,8 @@ OpInfo op_info(const OpEntry& entry) {
   if (entry.f32) info.dtypes.emplace_back(dtype_name(DType::f32));
   if (entry.f64) info.dtypes.emplace_back(dtype_name(DType::f64));
   info.composite = desc.expand != nullptr;
+  info.expression_gradient =
+      desc.expand_grad != nullptr || (info.composite && !entry.f32 && !entry.f64);
   info.differentiable = info.composite || desc.expand_grad != nullptr ||
                         (entry.f32 && entry.f32.desc.backward) ||
                         (entry.f64 && entry.f64.desc.backward);

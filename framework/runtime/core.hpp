@@ -9,8 +9,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
+#include <trellis/device.hpp>
 #include <trellis/error.hpp>
+#include <vector>
 
 namespace trellis {
 class Registry;
@@ -40,6 +43,11 @@ struct RuntimeCore {
   std::atomic<int> log_level{
       3};  // what reaches stderr where there is no sink; a sink gets everything
 
+  std::vector<std::string> devices{"cpu"};  // names, by number
+
+  std::string device_list() const;  // "cpu"
+  // Throws Error(argument) unless the device is there; `who` starts the text.
+  void check_device(std::string_view who, Device device) const;
   void log(int level, std::string_view text);  // [any] never throws
 };
 

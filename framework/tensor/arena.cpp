@@ -24,11 +24,11 @@ size_t machine_memory() {
   return (size_t{info.totalram} + info.totalswap) * info.mem_unit;
 }
 
-char* map(size_t size) {
+char* map(size_t size, bool shared) {
   // Aligned to huge pages, so that the kernel can use them; the surplus is unmapped again.
   const size_t surplus = size >= kHugePage ? kHugePage : 0;
   void* mapped = mmap(nullptr, size + surplus, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+                      (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
   char* base = static_cast<char*>(mapped);
   if (surplus != 0) {
@@ -87,8 +87,8 @@ void* Arena::allocate_slow(size_t bytes, size_t alignment) {
         round_up(std::max(bytes, kFirstChunk), bytes < kHugePage ? 4096 : kHugePage);
     // As large as all before: few chunks.
     size = std::max({least, round_up(held, kHugePage), next_size_});
-    base = size <= limit - held ? map(size) : nullptr;
-    if (base == nullptr && size != least) base = map(size = least);
+    base = size <= limit - held ? map(size, shared_) : nullptr;
+    if (base == nullptr && size != least) base = map(size = least, shared_);
   }
   if (base == nullptr)
     fail(ErrorKind::memory,

@@ -18,7 +18,9 @@ class Arena {
     size_t offset = 0;
   };
 
-  Arena() = default;
+  // shared: with processes made by fork() after the memory was allocated. Each has its own mark, so
+  // only one of them may allocate.
+  explicit Arena(bool shared = false) : shared_(shared) {}
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -62,6 +64,7 @@ class Arena {
   size_t size_ = 0, offset_ = 0;
   size_t next_size_ = 0;  // of the first chunk to map, at least
   uint32_t chunk_ = 0;
+  bool shared_ = false;
   std::vector<Chunk> chunks_;
   std::vector<Chunk> retired_;  // hold no pages; mapped, so that a stale view finds zeros
 };

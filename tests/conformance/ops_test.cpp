@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <trellis/expr.hpp>
 #include <trellis/graph.hpp>
 #include <trellis/model.hpp>
 #include <trellis/random.hpp>
@@ -241,6 +242,81 @@ void check_gradient(const OpEntry& op, const Example& e, Checks& checks) {
   }
 }
 
+// One call with plain inputs: the first derivatives of a random projection of its outputs, as
+// expressions and by backward, and the second ones along a random direction.
+struct Derivatives {
+  std::vector<std::vector<double>> expression, backward, second;
+  double along = 0;  // the projection of the first derivatives whose slope is `second`
+};
+
+Derivatives derive(const OpEntry& op, const Example& e, const Inputs& in, bool batching) {
+  Graph g(runtime(),
+          {.dtype = DType::f64, .batching = batching, .always_group = batching, .serial = 77});
+  RandomEngine r(4711);
+  const auto projected = [&](const Expr& y) {
+    Tensor w(y.dim(), y.dtype());
+    for (uint64_t k = 0; k < w.dim().total(); ++k) w.set(k, r.uniform() * 2 - 1);
+    const Expr weighted = g.apply1("core.mul", {y, g.input(w)});
+    const Expr sum = g.apply1("core.sum_batches", {g.apply1("core.sum", {weighted})});
+    return y.dtype() == DType::f64 ? sum
+                                   : g.apply1("core.cast", {sum}, {{"dtype", std::string("f64")}});
+  };
+  std::vector<Expr> xs, wanted, losses, slopes;
+  for (size_t i = 0; i < in.values.size(); ++i) {
+    xs.push_back(e.inputs[i] ? g.input(in.dims[i], in.values[i]) : Expr());
+    if (e.inputs[i] && !(spec_of(op, i).flags & TRL_IN_NO_GRAD)) wanted.push_back(xs[i]);
+  }
+  for (const Expr& y : g.apply(op.id, xs, e.attrs))
+    if (is_float(y.dtype())) losses.push_back(projected(y));
+  const Expr loss = g.apply("core.sum_list", losses)[0];
+  const std::vector<Expr> first = differentiate(loss, wanted);
+  Derivatives out;
+  g.backward(loss, true);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    out.expression.push_back(first[i].value().as_doubles());
+    out.backward.push_back(wanted[i].gradient().as_doubles());
+    slopes.push_back(projected(first[i]));
+  }
+  const Expr along = g.apply("core.sum_list", slopes)[0];
+  out.along = along.scalar();
+  g.backward(along, true);
+  for (const Expr& x : wanted) out.second.push_back(x.gradient().as_doubles());
+  return out;
+}
+
+void check_expression(const OpEntry& op, const Example& e, Checks& checks) {
+  const Inputs in(op, e, 21);
+  for (const bool batching : {false, true}) {
+    const Derivatives d = derive(op, e, in, batching);
+    CHECK_MESSAGE(distance(d.expression, d.backward) <= 1e-10,
+                  "the gradient as an expression differs from backward's");
+    checks.done("expression");
+    if (!checks.applies("gradient")) continue;
+    // second derivatives against differences of the first ones
+    RandomEngine r(17);
+    constexpr double h = 1e-5;
+    Inputs up = in, down = in;
+    double expected = 0;
+    size_t w = 0;
+    for (size_t i = 0; i < in.values.size(); ++i) {
+      if (!e.inputs[i] || spec_of(op, i).flags & TRL_IN_NO_GRAD) continue;
+      for (size_t k = 0; k < in.values[i].size(); ++k) {
+        const double v = 2 * r.uniform() - 1;
+        up.values[i][k] += h * v;
+        down.values[i][k] -= h * v;
+        expected += d.second[w][k] * v;
+      }
+      ++w;
+    }
+    const double numeric =
+        (derive(op, e, up, batching).along - derive(op, e, down, batching).along) / (2 * h);
+    CHECK_MESSAGE(std::abs(numeric - expected) <=
+                      1e-6 * std::max({1.0, std::abs(numeric), std::abs(expected)}),
+                  "second derivative: numeric " << numeric << ", backward " << expected);
+    checks.done("second derivative");
+  }
+}
+
 void check_example(const OpEntry& op, const Example& e, Checks& checks) {
   CAPTURE(e.text);
   std::vector<Inputs> calls;
@@ -262,6 +338,7 @@ void check_example(const OpEntry& op, const Example& e, Checks& checks) {
   } else if (checks.applies("gradient")) {
     check_gradient(op, e, checks);
   }
+  if (op.desc.expand_grad) check_expression(op, e, checks);
 
   // merged with others of its kind, and alone
   const Outcome merged = run(op, e, calls, {.batching = true}, differentiable);

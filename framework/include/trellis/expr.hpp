@@ -10,9 +10,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <trellis/graph.hpp>
+#include <vector>
 
 namespace trellis {
 
@@ -37,6 +39,41 @@ inline Expr& operator+=(Expr& x, const Expr& y) { return x = x + y; }
 inline Expr& operator-=(Expr& x, const Expr& y) { return x = x - y; }
 inline Expr& operator*=(Expr& x, double a) { return x = x * a; }
 inline Expr& operator/=(Expr& x, double a) { return x = x / a; }
+
+// The derivatives of a scalar with respect to any expressions of its graph, as new expressions of
+// the same shapes: values like all others, to be used in a loss and differentiated again, by
+// backward() or by another differentiate(). What y does not depend on has a gradient of zeros.
+// Parameters receive nothing; functions given to on_gradient() are not called.
+//
+//   const Expr slope = differentiate(f(x), x);
+//   g.backward(loss + 10.0 * penalty(slope));   // gradient penalty: second derivatives of f
+//
+// Throws Error(shape) unless y has one element and batch 1, Error(dtype) for integers, Error(plugin)
+// naming an operator on the way that has no gradient as an expression (expand_grad in its plugin;
+// `trellis op describe` tells). Then nothing was added.
+TRELLIS_API std::vector<Expr> differentiate(const Expr& y, std::span<const Expr> wrt);
+TRELLIS_API Expr differentiate(const Expr& y, const Expr& wrt);
+
+// What `build` makes of the inputs, without keeping what lies between: its nodes are made in a
+// graph of their own, computed, and dropped; backward makes them and computes them again. Memory of
+// a deep network falls from all its values to those at the borders and of one part, for one more
+// forward.
+//
+//   for (const Block& block : blocks)
+//     h = recompute(h, [&](Graph& g, const Expr& x) { return block(g, x); });
+//
+// `build` is called several times and must make the same nodes each time, of the graph and inputs
+// it is given and of parameters; what it refers to must live as long as the node. It sees zeros if
+// it asks for values while the node is made. Gradients are those of the nodes in place; random masks
+// are the same in both passes. Parts are not merged with each other; they may be nested.
+//
+// Inputs and result are floats of one type. Throws Error(argument) for no inputs, Error(state) when
+// `build` uses the outer graph, Error(shape) or Error(dtype) when computing makes another result
+// than making did.
+using Part = std::function<Expr(Graph& graph, std::span<const Expr> inputs)>;
+TRELLIS_API Expr recompute(std::span<const Expr> inputs, Part build);
+TRELLIS_API Expr recompute(const Expr& input,
+                           std::function<Expr(Graph& graph, const Expr& input)> build);
 
 // Functions that need no header of a plugin.
 namespace roles {

@@ -43,6 +43,7 @@ class TRELLIS_API Expr {
   double scalar() const;  // value().as_scalar()
   TensorView gradient() const;  // of the last backward; throws Error(state) before one
   Graph graph() const;          // a second handle on the graph
+  Device device() const;        // where its value lies: a leaf's own, else that of the inputs
   // Entry i of the first axis, without that axis; negative counts from the end. Throws
   // Error(range).
   Expr operator[](int64_t i) const;
@@ -74,7 +75,18 @@ struct GraphOptions {
   // training give it, so that masks do not depend on threads.
   std::optional<uint64_t> serial{};
   GradientBlock* gradients = nullptr;  // where parameter gradients go; null: the model's own block
+  Device device{};  // of inputs and constants that name none; throws Error(argument) when not there
 };
+
+// What a node of Graph::custom() runs. The views are valid during the call; the functions must not
+// use the graph, and what they keep alive should not be the graph itself.
+//   forward   writes every element of the output
+//   backward  adds to each gradient of d_inputs that is not empty (empty: not wanted)
+using CustomForward =
+    std::function<void(std::span<const TensorView> inputs, const TensorView& output)>;
+using CustomBackward =
+    std::function<void(std::span<const TensorView> inputs, const TensorView& output,
+                       const TensorView& d_output, std::span<const TensorView> d_inputs)>;
 
 // Counts of the work done since the last clear().
 struct GraphStats {
@@ -100,6 +112,10 @@ class TRELLIS_API Graph {
   Expr input(const Dim& dim, std::span<const float> values);
   Expr input(const Dim& dim, std::span<const double> values);
   Expr input(const TensorView& values);  // any dtype
+  // On a device; throws Error(argument) when it is not there.
+  Expr input(const Dim& dim, std::span<const float> values, Device device);
+  Expr input(const Dim& dim, std::span<const double> values, Device device);
+  Expr input(const TensorView& values, Device device);
   // Re-read at every forward(): build once, run again with new numbers. The memory must outlive the
   // graph's nodes.
   Expr input_pointer(const Dim& dim, const float* values);
@@ -110,6 +126,7 @@ class TRELLIS_API Graph {
                     double default_value = 0);
   Expr one_hot(uint32_t size, std::span<const uint32_t> ids);  // {size} x ids.size()
   Expr constant(const Dim& dim, double value);
+  Expr constant(const Dim& dim, double value, Device device);
   Expr zeros(const Dim& dim) { return constant(dim, 0); }
   Expr ones(const Dim& dim) { return constant(dim, 1); }
   Expr parameter(const Parameter& p);
@@ -129,6 +146,23 @@ class TRELLIS_API Graph {
                           const Attrs& attrs = {});
   Expr apply1(std::string_view op, std::initializer_list<Expr> inputs,
               const Attrs& attrs = {});  // first output
+
+  // A node that the program's own functions compute, for what no operator does. Inputs are floats of
+  // one type, which is the result's; `dim` says its shape and batch, whatever the inputs'. It is
+  // never merged with others, and forgotten with clear() and revert() like all nodes. Without
+  // `backward` the result is a constant for gradients. What a function throws becomes
+  // Error(argument) "[custom] the forward function threw: ..", and the graph is usable up to there.
+  //
+  //   const Expr y = g.custom({x}, x.dim(), [](auto in, auto& out) { .. });
+  //
+  // Throws Error(argument) for no inputs or an empty `forward`.
+  Expr custom(std::span<const Expr> inputs, const Dim& dim, CustomForward forward,
+              CustomBackward backward = {});
+  Expr custom(std::initializer_list<Expr> inputs, const Dim& dim, CustomForward forward,
+              CustomBackward backward = {}) {
+    return custom(std::span<const Expr>(inputs.begin(), inputs.size()), dim, std::move(forward),
+                  std::move(backward));
+  }
 
   // Evaluation. Values already computed are kept.
   TensorView value(const Expr& e);

@@ -45,6 +45,7 @@ class TRELLIS_API Parameter {
   Parameter() = default;
   const Dim& dim() const;
   DType dtype() const;
+  Device device() const;
   const std::string& name() const;  // full name, "/encoder/w"
   TensorView value() const;
   // Of the model's own block; zero where none was accumulated; writing to it adds to the next
@@ -100,10 +101,22 @@ class TRELLIS_API GradientBlock {
   std::unique_ptr<Impl> impl_;
 };
 
+struct ModelOptions {
+  DType dtype = DType::f32;
+  // Values (of tables, too) lie in memory that processes made by fork() afterwards share: what one
+  // trains, all see. Parameters are added before the fork, by the process that made the model;
+  // others that add throw Error(state). Gradients, trainer slots and counters stay with each
+  // process. Nothing keeps updates of two processes at the same time apart: let one process update,
+  // or take turns.
+  bool shared = false;
+  Device device{};  // of parameters that name none; throws Error(argument) when not there
+};
+
 // A handle on a node of the tree; copies refer to the same node.
 class TRELLIS_API Model {
  public:
   explicit Model(const Runtime& runtime, DType dtype = DType::f32);
+  Model(const Runtime& runtime, const ModelOptions& options);
 
   // Child "<name>". The second child (or parameter) of one name becomes name_1, the third name_2.
   // Names: [A-Za-z0-9.-] and '_' inside, not empty; else Error(argument).
@@ -112,6 +125,10 @@ class TRELLIS_API Model {
   Parameter add_parameter(std::string_view name, const Dim& dim, const Init& init = {});
   LookupParameter add_lookup(std::string_view name, uint32_t rows, const Dim& row_dim,
                              const Init& init = {});
+  // On a device; throw Error(argument) when it is not there.
+  Parameter add_parameter(std::string_view name, const Dim& dim, const Init& init, Device device);
+  LookupParameter add_lookup(std::string_view name, uint32_t rows, const Dim& row_dim,
+                             const Init& init, Device device);
 
   const std::string& name() const;  // "/" for the root, "/encoder/" for a child
   // This subtree, in order of creation.
@@ -129,6 +146,7 @@ class TRELLIS_API Model {
   double value_norm() const;
   const Runtime& runtime() const;
   DType dtype() const;
+  bool shared() const;               // with processes made by fork()
   GradientBlock& gradients() const;  // the model's own block
   detail::ModelRoot& root() const { return *root_; }
   const std::string& path() const { return *path_; }

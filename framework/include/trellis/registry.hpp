@@ -64,6 +64,7 @@ struct OpInfo : ComponentInfo {
   bool leaf =
       false;  // input, parameter, lookup, ..: made by a function of the graph, not by apply()
   bool differentiable = false, elementwise = false, stochastic = false, composite = false;
+  bool expression_gradient = false;  // differentiate() goes through it
 };
 
 struct BuilderInfo : ComponentInfo {

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <trellis/api.hpp>
+#include <trellis/device.hpp>
 #include <trellis/error.hpp>
 #include <vector>
 
@@ -49,7 +50,10 @@ class TRELLIS_API Runtime {
   const Registry& registry()
       const;  // what is loaded: registry.hpp of the framework; see also plugin.hpp
   uint64_t seed() const;
-  void set_seed(uint64_t seed);  // for graphs and parameters made from now on
+  void set_seed(uint64_t seed);                  // for graphs and parameters made from now on
+  std::vector<Device> devices() const;           // the CPU first
+  Device device(std::string_view name) const;    // "cpu"; throws Error(argument) naming those there
+  std::string device_name(Device device) const;  // throws Error(argument) when it is not there
   detail::RuntimeCore& core() const { return *core_; }
 
  private:

@@ -177,6 +177,11 @@ template <class T>
 Vec<T> sign(const Vec<T>& x) {
   return select(x > Vec<T>(0), 1, select(x < Vec<T>(0), -1, x * Vec<T>(0)));
 }
+// 0 where x is 0 or less, else 1.
+template <class T>
+Vec<T> step(const Vec<T>& x) {
+  return select(x <= Vec<T>(0), 0, 1);
+}
 // The larger; b where one is NaN.
 template <class T>
 Vec<T> max(const Vec<T>& a, const std::type_identity_t<Vec<T>>& b) {

@@ -7,9 +7,8 @@
 //   silu        y = x sigmoid(beta x)
 //   gelu        y = x P(normal < x), exactly or by a tanh
 
-#include <trellis/sdk/op.hpp>
-
 #include "kernels/simd.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -35,6 +34,11 @@ struct LeakyRelu {
     grad_zip(b.x(), b.dy(), b.dx(), simd::wide([s = a.slope](auto x, auto dy) {
                return simd::select(x > decltype(x)(0), dy, s * dy);
              }));
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs& a, const auto& g) {
+    return term(g, g.dy()) * ((1 - a.slope) * simd::step(term(g, g.x())) + a.slope);
   }
 };
 
@@ -69,6 +73,13 @@ struct Elu {
                return a.scale * dy * simd::select(x > decltype(x)(0), 1, a.alpha * simd::exp(x));
              }));
   }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs& a, const auto& g) {
+    const auto x = term(g, g.x()), right = simd::step(x);
+    const auto left = (1 - right) * simd::exp(simd::min(x, 0));
+    return term(g, g.dy()) * (a.scale * right + a.scale * a.alpha * left);
+  }
 };
 
 struct Silu {
@@ -90,10 +101,18 @@ struct Silu {
     map(x, y, simd::wide([=](auto v) { return v * simd::sigmoid(a.beta * v); }));
   }
   static void backward(const Attrs& a, const auto& b) {
-    grad_zip(b.x(), b.dy(), b.dx(), simd::wide([=](auto x, auto dy) {
-               const auto s = simd::sigmoid(a.beta * x);
-               return dy * s * (1 + a.beta * x * (1 - s));
-             }));
+    grad_zip(b.x(), b.dy(), b.dx(), simd::wide([=](auto x, auto dy) { return dy * slope(a, x); }));
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs& a, const auto& g) {
+    return term(g, g.dy()) * slope(a, term(g, g.x()));
+  }
+
+ private:
+  static auto slope(const Attrs& a, auto x) {
+    const auto s = simd::sigmoid(a.beta * x);
+    return s * (1 + a.beta * x * (1 - s));
   }
 };
 
@@ -121,19 +140,27 @@ struct Gelu {
   }
   static void backward(const Attrs& a, const auto& b) {
     if (a.form == Form::erf)
-      grad_zip(b.x(), b.dy(), b.dx(), simd::wide([](auto x, auto dy) {
-                 return dy * (0.5 * (1 + simd::erf(x * kHalfRoot)) +
-                              x * kDensity * simd::exp(-0.5 * x * x));
-               }));
+      grad_zip(b.x(), b.dy(), b.dx(),
+               simd::wide([](auto x, auto dy) { return dy * erf_slope(x); }));
     else
-      grad_zip(b.x(), b.dy(), b.dx(), simd::wide([](auto x, auto dy) {
-                 const auto t = simd::tanh(inner(x));
-                 return dy * 0.5 *
-                        (1 + t + x * (1 - t * t) * kTwoOverPi * (1 + 3 * kCubic * x * x));
-               }));
+      grad_zip(b.x(), b.dy(), b.dx(),
+               simd::wide([](auto x, auto dy) { return dy * tanh_slope(x); }));
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs& a, const auto& g) {
+    const auto x = term(g, g.x()), dy = term(g, g.dy());
+    return dy * (a.form == Form::erf ? erf_slope(x) : tanh_slope(x));
   }
 
  private:
+  static auto erf_slope(auto x) {
+    return 0.5 * (1 + simd::erf(x * kHalfRoot)) + x * kDensity * simd::exp(-0.5 * x * x);
+  }
+  static auto tanh_slope(auto x) {
+    const auto t = simd::tanh(inner(x));
+    return 0.5 * (1 + t + x * (1 - t * t) * kTwoOverPi * (1 + 3 * kCubic * x * x));
+  }
   static constexpr double kHalfRoot = 0.70710678118654752440;   // 1 / sqrt(2)
   static constexpr double kDensity = 0.39894228040143267794;    // 1 / sqrt(2 pi)
   static constexpr double kTwoOverPi = 0.79788456080286535588;  // sqrt(2 / pi)

@@ -8,6 +8,7 @@
 //   dxi = wi' dy
 
 #include "kernels/product.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -58,6 +59,17 @@ struct Affine {
     for (std::uint32_t i = 1; i < b.inputs(); i += 2) {
       product_grad_left(b, b.dy(), b.x(i + 1), b.dx(i));
       product_grad_right(b, b.x(i), b.dy(), b.dx(i + 1));
+    }
+  }
+
+  using uses = GradientOps;
+  static void expand_grad(const auto& g) {
+    const auto dy = term(g, g.dy());
+    g.dx(0, dy);
+    for (std::uint32_t i = 1; i < g.inputs(); i += 2) {
+      const auto w = term(g, g.x(i)), x = term(g, g.x(i + 1));
+      if (g.wants(i)) g.dx(i, dy.template with<use::MatMul>(transposed(x)));
+      if (g.wants(i + 1)) g.dx(i + 1, transposed(w).template with<use::MatMul>(dy));
     }
   }
 };

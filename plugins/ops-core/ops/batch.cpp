@@ -5,7 +5,10 @@
 //   pick_batch    the batch elements of a list, as a batch
 //   concat_batch  the batch elements of all inputs, one after another
 
+#include <numeric>
+
 #include "kernels/blocks.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -86,6 +89,17 @@ struct ConcatBatch {
         else
           add_blocks(1, dx.total(), dx.data(), 0, b.dy().data(at), 0);
       }
+  }
+
+  using uses = GradientOps;
+  static void expand_grad(const auto& g) {
+    std::int64_t at = 0;
+    for (std::uint32_t i = 0; i < g.inputs(); ++i) {
+      std::vector<std::int64_t> ids(g.shape(g.x(i)).batch);
+      std::iota(ids.begin(), ids.end(), at);
+      at += static_cast<std::int64_t>(ids.size());
+      if (g.wants(i)) g.dx(i, term(g, g.dy()).template to<use::PickBatch>(Ints(ids)));
+    }
   }
 };
 

@@ -2,8 +2,10 @@
 //
 // Two operands, element by element, broadcasting over dimensions and batch: z = f(x, y). Each row
 // says f and the two gradients as functions of x, y and dz; operators that keep no inputs see none.
+// Where a gradient chooses, `share` says for expressions how much of dz goes to x: 0 or 1.
 
-#include <trellis/sdk/op.hpp>
+#include "kernels/simd.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -24,6 +26,22 @@ struct Binary {
                [](auto x, auto y, auto dz) { return Row::dx(x, y, dz); });
       grad_zip(b.x(0), b.x(1), b.dy(), b.dx(1),
                [](auto x, auto y, auto dz) { return Row::dy(x, y, dz); });
+    }
+  }
+
+  using uses = GradientOps;
+  static void expand_grad(const auto& g) {
+    const auto x = term(g, g.x(0)), y = term(g, g.x(1)), dz = term(g, g.dy());
+    if constexpr (requires { Row::share(x, y); }) {
+      const auto share = Row::share(x, y);
+      if (g.wants(0)) g.dx(0, dz * share);
+      if (g.wants(1)) g.dx(1, dz * (1 - share));
+    } else if constexpr (Row::spec.keeps == Keep::none) {
+      if (g.wants(0)) g.dx(0, Row::dx(dz));
+      if (g.wants(1)) g.dx(1, Row::dy(dz));
+    } else {
+      if (g.wants(0)) g.dx(0, Row::dx(x, y, dz));
+      if (g.wants(1)) g.dx(1, Row::dy(x, y, dz));
     }
   }
 };
@@ -124,6 +142,7 @@ struct MaximumRow {
   static auto f(auto x, auto y) { return x > y || x != x ? x : y; }
   static auto dx(auto x, auto y, auto dz) { return x > y ? dz : decltype(dz)(0); }
   static auto dy(auto x, auto y, auto dz) { return x > y ? decltype(dz)(0) : dz; }
+  static auto share(auto x, auto y) { return simd::step(x - y); }
 };
 
 struct MinimumRow {
@@ -145,6 +164,7 @@ struct MinimumRow {
   static auto f(auto x, auto y) { return x < y || x != x ? x : y; }
   static auto dx(auto x, auto y, auto dz) { return x < y ? dz : decltype(dz)(0); }
   static auto dy(auto x, auto y, auto dz) { return x < y ? decltype(dz)(0) : dz; }
+  static auto share(auto x, auto y) { return simd::step(y - x); }
 };
 
 TRL_OPS(binary, Binary<AddRow>, Binary<SubRow>, Binary<MulRow>, Binary<DivRow>, Binary<MaximumRow>,

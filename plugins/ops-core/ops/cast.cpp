@@ -3,7 +3,7 @@
 // Between f32 and f64: the only place where element types meet. The kernel's type is that of the
 // input.
 
-#include <trellis/sdk/op.hpp>
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -41,6 +41,11 @@ struct Cast {
       add(b.batch(), b.template dy_as<float>(), b.dx_zeroed());
     else
       add(b.batch(), b.template dy_as<double>(), b.dx_zeroed());
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs&, const auto& g) {
+    return g.template apply<use::Cast>({g.dy()}, Choice{g.dtype(g.x()) == TRL_F32 ? 0 : 1});
   }
 
  private:

@@ -3,6 +3,7 @@
 // Joins tensors along an axis. In memory each input is a block of every run of the result.
 
 #include "kernels/blocks.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -60,6 +61,17 @@ struct Concat {
         }
       }
       at += n;
+    }
+  }
+
+  using uses = GradientOps;
+  static void expand_grad(const Attrs& a, const auto& g) {
+    const auto dy = term(g, g.dy());
+    std::int64_t at = 0;
+    for (std::uint32_t i = 0; i < g.inputs(); ++i) {
+      const std::int64_t end = at + g.shape(g.x(i))[static_cast<std::uint32_t>(a.axis)];
+      if (g.wants(i)) g.dx(i, dy.template to<use::Slice>(at, end, a.axis));
+      at = end;
     }
   }
 };

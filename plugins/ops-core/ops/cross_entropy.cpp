@@ -9,6 +9,7 @@
 // Kept between the two: the largest value and the logarithm of the rest, two numbers per example.
 
 #include "kernels/lines.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -73,6 +74,14 @@ struct CrossEntropy {
           Pointers<T, 1>{x.data(i)}, Pointers<T, 3>{part, part + 1, g});
       to[a.ids[i]] -= *g;
     }
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs&, const auto& g) {
+    const auto x = term(g, g.x()), dy = term(g, g.dy());
+    const std::int64_t classes = x.dim()[0], axis = 0;
+    return x.template to<use::Softmax>(axis) * dy -
+           dy.template to<use::Scatter>(g.attr(0), classes, axis);
   }
 };
 

@@ -5,7 +5,7 @@
 //   y_k  = x_0 + ... + x_k
 //   dx_k = dy_k + ... + dy_n
 
-#include <trellis/sdk/op.hpp>
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -56,6 +56,13 @@ struct CumSum {
           for (std::uint64_t i = 0; i < s.inner; ++i)
             to[k * s.inner + i] += rest[i] += dy[k * s.inner + i];
       }
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs& a, const auto& g) {
+    const auto dy = term(g, g.dy());
+    const std::uint32_t axis = axis_of(a.axis, dy.dim());
+    return dy + (sum_kept(dy, axis) - dy.template to<use::CumSum>(std::int64_t{axis}));
   }
 };
 

@@ -8,9 +8,8 @@
 //   huber_distance        y = sum z^2/2, or c |z| - c^2/2 where |z| = |x1 - x2| > c
 //   binary_cross_entropy  y = -sum (t log p + (1 - t) log(1 - p))
 
-#include <trellis/sdk/op.hpp>
-
 #include "kernels/simd.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -43,6 +42,13 @@ struct Distance {
              simd::wide([](auto a, auto c, auto dy) { return dy * Row::slope(a, c); }));
     grad_zip(b.x(0), b.x(1), b.dy(), b.dx(1),
              simd::wide([](auto a, auto c, auto dy) { return dy * Row::second_slope(a, c); }));
+  }
+
+  using uses = GradientOps;
+  static void expand_grad(const auto& g) {
+    const auto x1 = term(g, g.x(0)), x2 = term(g, g.x(1)), dy = term(g, g.dy());
+    if (g.wants(0)) g.dx(0, dy * Row::slope(x1, x2));
+    if (g.wants(1)) g.dx(1, dy * Row::second_slope(x1, x2));
   }
 };
 
@@ -102,6 +108,10 @@ struct BinaryCrossEntropyRow {
   static auto f(auto p, auto t) {
     return -(t * bounded(simd::log(p)) + (1 - t) * bounded(simd::log1p(-p)));
   }
+  template <class G>
+  static auto slope(const Term<G>& p, const Term<G>& t) {
+    return (p - t) / simd::max(p * (1 - p), 1e-30);
+  }
   static auto slope(auto p, auto t) {
     const decltype(p) zero(0), least(1e-30);
     const auto d = p * (1 - p);
@@ -112,6 +122,10 @@ struct BinaryCrossEntropyRow {
   }
 
  private:
+  template <class G>
+  static auto bounded(const Term<G>& v) {
+    return simd::max(v, -100);
+  }
   static auto bounded(auto v) { return simd::select(v < decltype(v)(-100), -100, v); }
 };
 
@@ -147,6 +161,14 @@ struct HuberDistance {
     };
     grad_zip(b.x(0), b.x(1), b.dy(), b.dx(0), simd::wide(slope));
     grad_zip(b.x(1), b.x(0), b.dy(), b.dx(1), simd::wide(slope));
+  }
+
+  using uses = GradientOps;
+  static void expand_grad(const Attrs& a, const auto& g) {
+    const auto dy = term(g, g.dy()), z = term(g, g.x(0)) - term(g, g.x(1));
+    const auto d = dy * simd::min(simd::max(z, -a.c), a.c);
+    g.dx(0, d);
+    if (g.wants(1)) g.dx(1, -d);
   }
 };
 

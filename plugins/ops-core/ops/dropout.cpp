@@ -5,7 +5,7 @@
 //   y  = x * m           m = 0 or 1 / (1 - p)
 //   dx = dy * m          the mask is made again from the streams, not kept
 
-#include <trellis/sdk/op.hpp>
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -49,6 +49,12 @@ struct Dropout {
       mask<true>(a, b, b.dy(), b.dx_zeroed());
     else
       grad_zip(b.dy(), b.dx(), [](auto v) { return v; });
+  }
+
+  // The same mask: within expand_grad the operator itself has the same random numbers.
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs&, const auto& g) {
+    return g.template apply<use::Dropout>({g.dy()}, g.attr(0), g.attr(1));
   }
 
  private:

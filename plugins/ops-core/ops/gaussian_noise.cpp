@@ -46,6 +46,8 @@ struct GaussianNoise {
     grad_zip(b.dy(), b.dx(), [](auto v) { return v; });
   }
 
+  static Expr expand_grad(const Attrs&, const auto& g) { return g.dy(); }
+
  private:
   static bool noisy(const Attrs& a, bool training) {
     return a.deviation > 0 && (training || a.always);

@@ -6,7 +6,7 @@
 //   scale_gradient     dx = factor * dy
 //   gradient_reversal  dx = -dy
 
-#include <trellis/sdk/op.hpp>
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -49,6 +49,9 @@ struct ScaleGradient {
     using T = typename std::remove_cvref_t<decltype(b)>::value_type;
     grad_zip(b.dy(), b.dx(), [f = static_cast<T>(a.factor)](T dy) { return f * dy; });
   }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs& a, const auto& g) { return term(g, g.dy()) * a.factor; }
 };
 
 struct GradientReversal {
@@ -68,6 +71,9 @@ struct GradientReversal {
   static void backward(const auto& b) {
     grad_zip(b.dy(), b.dx(), [](auto dy) { return -dy; });
   }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const auto& g) { return -term(g, g.dy()); }
 };
 
 TRL_OPS(gradient, StopGradient, ScaleGradient, GradientReversal)

@@ -5,7 +5,8 @@
 //   y   = sum over j != id of max(0, margin - x[id] + x[j])
 //   dxj = dy where j costs; dx[id] = -dy * number of those
 
-#include <trellis/sdk/op.hpp>
+#include "kernels/simd.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -68,6 +69,21 @@ struct HingeLoss {
       }
       to[id] -= right;
     }
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs& a, const auto& g) {
+    const auto x = term(g, g.x()), dy = term(g, g.dy());
+    const std::int64_t classes = x.dim()[0], axis = 0;
+    trl_attr ids = g.attr(0);
+    ids.offsets = nullptr;  // one each, also where x is one example and the ids are several
+    const auto right = [&](const auto& v) { return v.template to<use::Pick>(ids, axis); };
+    const auto at_right = [&](const auto& v) {
+      return v.template to<use::Scatter>(ids, classes, axis);
+    };
+    const auto all = simd::step(x - right(x) + a.margin);
+    const auto costs = all - at_right(right(all));
+    return costs * dy - at_right(sum_all(costs) * dy);
   }
 };
 

@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <trellis/sdk/op.hpp>
+
+#include "kernels/simd.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -88,6 +90,23 @@ struct LayerNorm {
         add_run(n, dx.data(i), slope, from, g, d);
     }
     grad_zip(dy, b.dx(2), [](auto e) { return e; });
+  }
+
+  using uses = GradientOps;
+  static void expand_grad(const Attrs& a, const auto& g) {
+    const auto x = term(g, g.x(0)), dy = term(g, g.dy());
+    const double n = static_cast<double>(x.dim().size());
+    const auto mean = [n](const auto& v) { return sum_all(v) / n; };
+    const auto centred = x - mean(x);
+    const auto variance = mean(centred * centred);
+    const auto r = simd::step(variance) / simd::sqrt(simd::max(variance + a.epsilon, 1e-30));
+    const auto normal = centred * r;
+    if (g.wants(0)) {
+      const auto h = term(g, g.x(1)) * dy;
+      g.dx(0, r * (h - mean(h) - normal * mean(h * normal)));
+    }
+    if (g.wants(1)) g.dx(1, dy * normal);
+    g.dx(2, dy);
   }
 };
 

@@ -8,6 +8,7 @@
 //   dy = x' dz
 
 #include "kernels/product.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -34,6 +35,13 @@ struct MatMul {
   static void backward(const auto& b) {
     product_grad_left(b, b.dy(), b.x(1), b.dx(0));
     product_grad_right(b, b.x(0), b.dy(), b.dx(1));
+  }
+
+  using uses = GradientOps;
+  static void expand_grad(const auto& g) {
+    const auto x = term(g, g.x(0)), y = term(g, g.x(1)), dz = term(g, g.dy());
+    if (g.wants(0)) g.dx(0, dz.template with<use::MatMul>(transposed(y)));
+    if (g.wants(1)) g.dx(1, transposed(x).template with<use::MatMul>(dz));
   }
 };
 

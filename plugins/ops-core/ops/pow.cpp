@@ -6,9 +6,8 @@
 //   dx = dz y x^(y-1)        0 where y is 0
 //   dy = dz z log(x)         0 where x is 0 and y is not negative
 
-#include <trellis/sdk/op.hpp>
-
 #include "kernels/simd.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -60,6 +59,13 @@ struct Pow {
                const decltype(x) zero(0);
                return simd::select((x == zero) & (y >= zero), 0, dz * power(x, y) * simd::log(x));
              }));
+  }
+
+  using uses = GradientOps;
+  static void expand_grad(const auto& g) {
+    const auto x = term(g, g.x(0)), y = term(g, g.x(1)), dz = term(g, g.dy());
+    if (g.wants(0)) g.dx(0, dz * y * x.template with<use::Pow>(y - 1));
+    if (g.wants(1)) g.dx(1, dz * term(g, g.y()) * simd::log(x));
   }
 };
 

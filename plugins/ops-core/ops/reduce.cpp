@@ -7,7 +7,7 @@
 //   sum_batches  y = sum of x over the batch                          dx = dy for every batch
 //   element mean_batches y = sum_batches / batch                              dx = dy / batch
 
-#include <trellis/sdk/op.hpp>
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -73,6 +73,16 @@ struct Sum {
       grad_zip(dy, b.dx(), [](T v) { return v; });
   }
 
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs& a, const auto& g) {
+    const Dim x = g.shape(g.x());
+    const auto dy = reshaped(term(g, g.dy()), keep_reduced(x, axes_of(a.axes, x)));
+    if constexpr (kMean)
+      return dy * (static_cast<double>(dy.dim().size()) / static_cast<double>(x.size()));
+    else
+      return dy;
+  }
+
  private:
   static double share(const auto& whole, const auto& part) {
     return static_cast<double>(part.size()) / static_cast<double>(whole.size());
@@ -111,6 +121,15 @@ struct SumBatches {
   static void backward(const auto& b) {
     using T = typename std::remove_cvref_t<decltype(b)>::value_type;
     grad_zip(b.dy(), b.dx(), [part = share<T>(b.x())](T v) { return v * part; });
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const auto& g) {
+    const auto dy = term(g, g.dy());
+    if constexpr (kMean)
+      return dy / g.shape(g.x()).batch;
+    else
+      return dy;
   }
 
  private:

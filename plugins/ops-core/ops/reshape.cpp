@@ -2,7 +2,7 @@
 //
 // The same elements in the same order under another shape, or as another batch: a view.
 
-#include <trellis/sdk/op.hpp>
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -65,6 +65,11 @@ struct Reshape {
     if (const auto dx = b.dx_zeroed())
       add_run(
           dx.total(), dx.data(), [](auto v) { return v; }, b.dy().data());
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs&, const auto& g) {
+    return reshaped(term(g, g.dy()), g.shape(g.x()));
   }
 };
 

@@ -5,7 +5,7 @@
 //   y  = scale * x + shift
 //   dx = scale * dy
 
-#include <trellis/sdk/op.hpp>
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -50,6 +50,11 @@ struct ScaleShift {
       add_run(
           n, dx.data(i), [=](T v) { return scale * v; }, dy.data(i));
     }
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs&, const auto& g) {
+    return g.template apply<use::Scale>({g.dy()}, g.attr(0));
   }
 };
 

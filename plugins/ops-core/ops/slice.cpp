@@ -3,6 +3,7 @@
 // A range of an axis. Along the last axis that matters it is a run of elements: a view, no copy.
 
 #include "kernels/blocks.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -54,6 +55,14 @@ struct Slice {
     const std::uint64_t n = b.dy().size() / s.outer;
     for (std::uint32_t i = 0; i < b.batch(); ++i)
       add_blocks(s.outer, n, dx.data(i) + first, s.n * s.inner, b.dy().data(i), n);
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs& a, const auto& g) {
+    const Dim x = g.shape(g.x());
+    const std::uint32_t axis = axis_of(a.axis, x);
+    return padded(term(g, g.dy()), axis, static_cast<std::uint32_t>(range(a, x[axis]).start),
+                  x[axis]);
   }
 
  private:

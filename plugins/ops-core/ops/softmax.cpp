@@ -8,6 +8,7 @@
 //   logsumexp    y = log sum exp(x)               dx = exp(x - y) dy, zero where y is -inf
 
 #include "kernels/lines.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -109,6 +110,16 @@ struct SoftmaxOp {
       }
     });
   }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs& a, const auto& g) {
+    const auto y = term(g, g.y()), dy = term(g, g.dy());
+    const std::uint32_t axis = axis_of(a.axis, y.dim());
+    if constexpr (kLog)
+      return dy - simd::exp(y) * sum_kept(dy, axis);
+    else
+      return (dy - sum_kept(dy * y, axis)) * y;
+  }
 };
 
 struct LogSumExp {
@@ -160,6 +171,13 @@ struct LogSumExp {
           },
           Pointers<T, 1>{x.data(i) + at}, Pointers<T, 2>{y.data(i) + line, dy.data(i) + line});
     });
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs& a, const auto& g) {
+    const auto x = term(g, g.x()), dy = term(g, g.dy());
+    const std::uint32_t axis = axis_of(a.axis, x.dim());
+    return x.template to<use::Softmax>(std::int64_t{axis}) * reshaped(dy, x.dim().with(axis, 1));
   }
 };
 

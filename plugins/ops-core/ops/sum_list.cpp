@@ -5,7 +5,7 @@
 //   sum_list   y = x0 + x1 + ...          dxi = dy
 //   mean_list  y = (x0 + x1 + ...) / n    dxi = dy / n
 
-#include <trellis/sdk/op.hpp>
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -47,6 +47,13 @@ struct SumList {
     using T = typename std::remove_cvref_t<decltype(b)>::value_type;
     for (std::uint32_t i = 0; i < b.inputs(); ++i)
       grad_zip(b.dy(), b.dx(i), [part = share<T>(b.inputs())](T v) { return part * v; });
+  }
+
+  using uses = GradientOps;
+  static void expand_grad(const auto& g) {
+    auto dy = term(g, g.dy());
+    if constexpr (kMean) dy = dy / g.inputs();
+    for (std::uint32_t i = 0; i < g.inputs(); ++i) g.dx(i, dy);
   }
 
  private:

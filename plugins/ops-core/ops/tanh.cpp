@@ -5,9 +5,8 @@
 //   y  = tanh(x)
 //   dx = dy * (1 - y*y)          from y, so x need not be kept
 
-#include <trellis/sdk/op.hpp>
-
 #include "kernels/simd.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -31,6 +30,12 @@ struct Tanh {
 
   static void backward(const auto& b) {
     grad_zip(b.y(), b.dy(), b.dx(), [](auto y, auto dy) { return dy * (1 - y * y); });
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const auto& g) {
+    const auto y = term(g, g.y()), dy = term(g, g.dy());
+    return dy * (1 - y * y);
   }
 };
 

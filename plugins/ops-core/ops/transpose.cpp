@@ -3,7 +3,7 @@
 // Permutes axes: y[i0, i1, ...] = x[...] with axis k of y being axis dims[k] of x. Where only axes
 // of size 1 move, a view.
 
-#include <trellis/sdk/op.hpp>
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -77,6 +77,13 @@ struct Transpose {
         for (std::uint64_t i = 0; i < n; ++i) to[at + i * step] += dy[from + i];
       });
     }
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const Attrs& a, const auto& g) {
+    std::int64_t back[TRL_MAX_RANK];
+    for (std::size_t k = 0; k < a.dims.size(); ++k) back[a.dims[k]] = static_cast<std::int64_t>(k);
+    return term(g, g.dy()).template to<use::Transpose>(Ints(back, a.dims.size()));
   }
 
  private:

@@ -3,9 +3,8 @@
 // One operand, element by element, no attributes: y = f(x), dx = dy * slope. A row says what its
 // slope is a function of, and only that is kept: x (Keep::input) or y (Keep::output).
 
-#include <trellis/sdk/op.hpp>
-
 #include "kernels/simd.hpp"
+#include "kernels/terms.hpp"
 
 namespace trellis::ops {
 
@@ -48,6 +47,15 @@ struct Unary {
       grad_zip(b.x(), b.dy(), b.dx(), simd::wide([](auto x, auto dy) { return dy * kSlope(x); }));
     else
       grad_zip(b.y(), b.dy(), b.dx(), simd::wide([](auto y, auto dy) { return dy * kSlope(y); }));
+  }
+
+  using uses = GradientOps;
+  static Expr expand_grad(const auto& g) {
+    const auto dy = term(g, g.dy());
+    if constexpr (kKeeps == Keep::none)
+      return dy * kSlope(dy);
+    else
+      return dy * kSlope(term(g, kKeeps == Keep::input ? g.x() : g.y()));
   }
 };
 
@@ -111,9 +119,27 @@ using Softsign =
 using Relu =
     Unary<"relu", "the positive part; the slope at 0 is 0", "y = max(x, 0)", "dynet.rectify",
           Keep::output, [](auto x) { return simd::select(x <= decltype(x)(0), 0, x); },
-          [](auto y) { return simd::select(y <= decltype(y)(0), 0, 1); }, Domain::nonzero>;
+          [](auto y) { return simd::step(y); }, Domain::nonzero>;
+
+// What the slope of relu is as an operator: gradients that choose are written with it.
+struct Heaviside {
+  static constexpr OpSpec spec{
+      .name = "heaviside",
+      .summary = "step function: 1 where x is positive, else 0; NaN gives 1",
+      .doc = "A constant for gradients.",
+      .formula = "y = 0 if x <= 0 else 1",
+      .examples = "heaviside({3}); heaviside({2,3}x4); heaviside({})",
+      .inputs = {In("x").in(Domain::nonzero).no_grad()},
+      .batch = Batch::elementwise,
+      .unchecked = "gradient: it is zero wherever there is one"};
+
+  static Dim infer(Dims x) { return x[0]; }
+  static void forward(auto x, auto y) {
+    map(x, y, simd::wide([](auto v) { return simd::step(v); }));
+  }
+};
 
 TRL_OPS(unary, Neg, Exp, Log, Log1p, Expm1, Sqrt, Reciprocal, Abs, Square, Cube, Sin, Cos, Tan,
-        Sinh, Cosh, Erf, Sigmoid, LogSigmoid, Softplus, Softsign, Relu)
+        Sinh, Cosh, Erf, Sigmoid, LogSigmoid, Softplus, Softsign, Relu, Heaviside)
 
 }  // namespace trellis::ops

@@ -68,6 +68,7 @@ TEST_CASE("info: an operator with all it says of itself") {
   CHECK(info.stochastic);
   CHECK_FALSE(info.elementwise);
   CHECK_FALSE(info.composite);
+  CHECK_FALSE(info.expression_gradient);
   CHECK_FALSE(info.leaf);
   REQUIRE(info.inputs.size() == 2);
   CHECK(info.inputs[0].doc == "the input");

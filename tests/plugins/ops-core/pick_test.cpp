@@ -51,3 +51,24 @@ TEST_CASE("select: refuses an index that is not there") {
   CHECK(refusal("select", {{{3}, {1, 2, 3}}}, {{"ids", {0, 3}}}) ==
         "[select] 'ids' is out of bounds: 3 on axis 0 of {3} (needs 0 to 2)");
 }
+
+TEST_CASE("scatter: one place of a new axis per batch element, the rest zero") {
+  const Result one =
+      grad("scatter", {{{2}, {5, 6}}}, {{"ids", 1}, {"size", 3}}, {1, 2, 3, 4, 5, 6});
+  CHECK(one.dim == Dim({3, 2}));
+  check_near(one.value, {0, 5, 0, 0, 6, 0});
+  check_near(one.gradient[0], {2, 5});
+  const std::vector<int64_t> ids{2, 0};
+  const Result two =
+      grad("scatter", {{Dim({}, 2), {5, 6}}}, {{"ids", ids}, {"size", 3}, {"axis", 1}});
+  CHECK(two.dim == Dim({1, 3}, 2));
+  check_near(two.value, {0, 0, 5, 6, 0, 0});
+  check_near(two.gradient[0], {1, 1});
+}
+
+TEST_CASE("scatter: refuses places beyond the axis when it runs") {
+  CHECK(refusal("scatter", {{{2}, {5, 6}}}, {{"ids", 3}, {"size", 3}}) ==
+        "[scatter] 'ids' is out of bounds: 3, batch element 0 (needs 0 to 2)");
+  CHECK(refusal("scatter", {{{2}, {5, 6}}}, {{"ids", -1}, {"size", 3}}) ==
+        "[scatter] 'ids' is out of bounds: -1, batch element 0 (needs 0 to 2)");
+}

@@ -43,7 +43,11 @@ TEST_CASE("unary operators: values and slopes") {
               {"softplus", 1, 1.3132616875182228, 0.7310585786300049},
               {"softsign", -3, -0.75, 0.0625},
               {"relu", 2, 2, 1},
-              {"relu", -2, 0, 0}});
+              {"relu", -2, 0, 0},
+              {"heaviside", 2, 1, 0},
+              {"heaviside", -2, 0, 0},
+              {"heaviside", 0, 0, 0},
+              {"heaviside", kNan, 1, 0}});
 }
 
 TEST_CASE("unary operators: at zero, in the tails and beyond their domain") {

@@ -80,7 +80,8 @@ typedef struct trl_expr {
   uint16_t output, epoch;
 } trl_expr;
 
-/* "trl.graph/1": builds nodes. [graph], and only inside expand, prepare, step, sequence and softmax callbacks. */
+/* "trl.graph/1": builds nodes. [graph], and only inside expand, expand_grad, prepare, step, sequence and
+ * softmax callbacks. */
 typedef struct trl_graph_api {
   uint32_t struct_size, reserved;
   /* `attrs` in the order of the keys given to resolve. `out` receives n_out visible outputs. */

@@ -132,7 +132,7 @@ typedef struct trl_expand_args {
   trl_call* call;
   const trl_attr* attrs; /* PER_BATCH and VALUE ones complete */
   const trl_expr* in;
-  trl_expr* out; /* visible outputs */
+  trl_expr* out; /* visible outputs; expand_grad: gradients of the inputs */
   uint32_t n_attrs, n_in, n_out, batch;
 } trl_expand_args;
 
@@ -171,8 +171,11 @@ typedef struct trl_op_desc {
       since_version; /* semantic revision; the oldest one it still means the same as */
   trl_status (*infer)(trl_infer_args*);         /* required unless expand is there */
   trl_status (*expand)(const trl_expand_args*); /* composite: a macro on graph level */
-  trl_status (*expand_grad)(
-      const trl_expand_args*); /* gradient as a graph: in = inputs, outputs, d_outputs */
+  /* The gradient as a graph, for derivatives of derivatives. in: the inputs, the visible outputs, their gradients (absent:
+   * zero). out: one gradient an input; on entry absent, `output` 1 where it is wanted, else 0. What stays absent is
+   * zero. A gradient that is larger than its input where the input was broadcast is summed by the host, one that is
+   * smaller is broadcast. Nodes of this operator itself, added here, have this node's random numbers. */
+  trl_status (*expand_grad)(const trl_expand_args*);
   trl_status (*upgrade)(trl_call*, uint32_t from_version, const trl_str* keys, const trl_attr* old,
                         uint32_t n_old, trl_attr* attrs); /* attrs: in order, defaults set */
 } trl_op_desc;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Building nodes: what composites, builders and softmax builders have in common.
+// Building nodes: what composites, gradients as expressions, builders and softmax builders have in
+// common.
 //
 //   using Affine = Use<"core.affine">;
 //   using Dropout = Use<"core.dropout", "p">;
@@ -102,11 +103,23 @@ class GraphCall {
     check(graph_.constant(call_, &dim, 0, value, &out));
     return out;
   }
+  // The same in the element type of `like`.
+  Expr constant(const Dim& dim, double value, Expr like) const {
+    Expr out;
+    check(graph_.constant(call_, &dim, dtype(like), value, &out));
+    return out;
+  }
   Dim shape(Expr e) const {
     Dim dim;
     std::uint16_t dtype = 0;
     check(graph_.shape(call_, e, &dim, &dtype));
     return dim;
+  }
+  std::uint16_t dtype(Expr e) const {
+    Dim dim;
+    std::uint16_t dtype = 0;
+    check(graph_.shape(call_, e, &dim, &dtype));
+    return dtype;
   }
 
  protected:
@@ -134,7 +147,88 @@ class Expansion : public GraphCall<Op> {
   const trl_expand_args& args_;
 };
 
+// What expand_grad receives: one node, and the gradients of its outputs. [graph] only.
+//
+//   struct Square {
+//     using Add = Use<"core.add">;
+//     using Mul = Use<"core.mul">;
+//     using uses = Uses<Add, Mul>;
+//     ...
+//     static Expr expand_grad(const auto& g) {  // dy * 2 x
+//       return g.template apply<Mul>({g.dy(), g.template apply<Add>({g.x(), g.x()})});
+//     }
+//   };
+//
+// It returns the gradient of the first input, an array with those of all, or nothing, having given
+// them to dx(). A gradient larger than its input where the input was broadcast is summed by the
+// host, a smaller one is broadcast; what is not given is zero.
+template <class Op>
+class Gradient : public GraphCall<Op> {
+ public:
+  explicit Gradient(const trl_expand_args& args)
+      : GraphCall<Op>(args.call), args_(args), outputs_((args.n_in - args.n_out) / 2) {}
+  std::uint32_t inputs() const { return args_.n_out; }
+  bool has(std::uint32_t i) const { return i < args_.n_out && args_.in[i].node != 0; }
+  Expr x(std::uint32_t i = 0) const { return args_.in[i]; }
+  Expr y(std::uint32_t i = 0) const { return args_.in[args_.n_out + i]; }
+  // The gradient of an output; absent (node 0) where it is zero: only with several outputs.
+  Expr dy(std::uint32_t i = 0) const { return args_.in[args_.n_out + outputs_ + i]; }
+  bool wants(std::uint32_t i) const { return args_.out[i].output != 0; }
+  void dx(std::uint32_t i, Expr gradient) const {
+    if (i < args_.n_out && wants(i)) args_.out[i] = gradient;
+  }
+  std::uint32_t batch() const { return args_.batch; }
+  bool training() const { return (args_.flags & TRL_CALL_TRAIN) != 0; }
+  const trl_attr& attr(std::uint32_t i) const { return args_.attrs[i]; }  // to pass on as it is
+
+ private:
+  const trl_expand_args& args_;
+  std::uint32_t outputs_;
+};
+
 namespace detail {
+
+template <class Op, class... A>
+concept ExpandGradForm = requires(const Gradient<Op>& g, const A&... a) {
+  Op::expand_grad(a..., g);
+};
+template <class Op>
+constexpr bool expands_grad() {
+  if constexpr (HasAttrs<Op>)
+    return ExpandGradForm<Op, typename Op::Attrs>;
+  else
+    return ExpandGradForm<Op>;
+}
+template <class Op>
+concept ExpandsGrad = expands_grad<Op>();
+
+template <class Op>
+void put_gradients(const Gradient<Op>& g, Expr first) {
+  g.dx(0, first);
+}
+template <class Op, std::size_t N>
+void put_gradients(const Gradient<Op>& g, const std::array<Expr, N>& all) {
+  for (std::uint32_t i = 0; i < N; ++i) g.dx(i, all[i]);
+}
+
+template <class Op, class... A>
+void call_expand_grad(const Gradient<Op>& g, const A&... a) {
+  if constexpr (std::is_void_v<decltype(Op::expand_grad(a..., g))>)
+    Op::expand_grad(a..., g);
+  else
+    put_gradients(g, Op::expand_grad(a..., g));
+}
+
+template <class Op>
+trl_status expand_grad_of(const trl_expand_args* args) {
+  return guard(args->call, Op::spec.name, [args] {
+    const Gradient<Op> g(*args);
+    if constexpr (HasAttrs<Op>)
+      call_expand_grad(g, read_attrs<Op>(args->attrs));
+    else
+      call_expand_grad(g);
+  });
+}
 
 template <class Op, class... A>
 concept ExpandForm = requires(const Expansion<Op>& g, const A&... a) {

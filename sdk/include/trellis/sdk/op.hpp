@@ -23,6 +23,8 @@
 //   backward(b), backward(b, Streams)   b is a Backward<T>; none: the operator has no gradient
 //   static State create()    pre-computed once per attributes; read with f.template state<State>()
 //   static Expr expand(const auto& g)   a composite (graph.hpp) instead of kernels, or besides them
+//   static Expr expand_grad(const auto& g)   the gradient as expressions (graph.hpp), besides
+//   backward: gives derivatives of derivatives
 // A gradient is written through grad_zip, or added to b.dx_zeroed(i), or the code looks at
 // dx.stores().
 #pragma once
@@ -496,6 +498,7 @@ void describe(Catalog& catalog, const OpSpec& spec, std::string_view file) {
   if constexpr (requires { &Op::infer; } || detail::has_forward<Op, float>())
     to.infer = &detail::infer_of<Op>;
   if constexpr (detail::Expands<Op>) to.expand = &detail::expand_of<Op>;
+  if constexpr (detail::ExpandsGrad<Op>) to.expand_grad = &detail::expand_grad_of<Op>;
   if constexpr (detail::has_forward<Op, float>()) {
     detail::add_kernel<Op, float>(catalog, to.id);
     detail::add_kernel<Op, double>(catalog, to.id);
