@@ -9,7 +9,7 @@
 
 #include <torch/torch.h>
 
-#include "../tasks/common.hpp"
+#include "tasks/common.hpp"
 
 namespace bench {
 

@@ -8,8 +8,8 @@
 //   --part N       sentences gone through at a time within an update (16, with --char 8)
 //   --check        checks the gradients
 
-#include "../tasks/common.hpp"
 #include "lstm.hpp"
+#include "tasks/common.hpp"
 
 namespace limit {
 namespace {

@@ -7,8 +7,8 @@
 //   --part N       trees gone through at a time within an update (16)
 //   --check        checks the gradients
 
-#include "../tasks/common.hpp"
 #include "rows.hpp"
+#include "tasks/common.hpp"
 
 namespace limit {
 namespace {

@@ -140,8 +140,7 @@ uint64_t ExecEngine::reach(uint32_t loss, bool full) {
     if (is_leaf(p.kind) || !p.any_grad) continue;
     const auto in = g_.inputs(id);
     for (size_t i = 0; i < in.size(); ++i)
-      if (wanted(in[i]) &&
-          (p.all_inputs_grad || !(in_spec(*p.op, i).flags & TRL_IN_NO_GRAD)))
+      if (wanted(in[i]) && (p.all_inputs_grad || !(in_spec(*p.op, i).flags & TRL_IN_NO_GRAD)))
         reach_[in[i]] |= kWanted;
   }
   return bytes;
@@ -215,9 +214,9 @@ void ExecEngine::backward_node(uint32_t position) {
       if (!d) continue;
       any = true;
       for (uint32_t j = 0; j < i; ++j)
-        apart &= !f.d_in[j].data || !overlap(d, g_.cls_of(v.in[i]).bytes,
-                                             static_cast<char*>(f.d_in[j].data),
-                                             g_.cls_of(v.in[j]).bytes);
+        apart &= !f.d_in[j].data ||
+                 !overlap(d, g_.cls_of(v.in[i]).bytes, static_cast<char*>(f.d_in[j].data),
+                          g_.cls_of(v.in[j]).bytes);
     }
     if (!any) return;
     if (apart) {

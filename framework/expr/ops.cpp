@@ -11,10 +11,9 @@ namespace {
 using detail::GraphImpl;
 
 [[noreturn, gnu::noinline, gnu::cold]] void refuse_attrs(const OpEntry& op, size_t given) {
-  fail(ErrorKind::argument,
-       "[" + op.id + "] wrong number of attributes: " + std::to_string(given) + " (need " +
-           std::to_string(op.attrs.size()) +
-           "; was the typed header made from another version of the plugin?)");
+  fail(ErrorKind::argument, "[" + op.id + "] wrong number of attributes: " + std::to_string(given) +
+                                " (need " + std::to_string(op.attrs.size()) +
+                                "; was the typed header made from another version of the plugin?)");
 }
 
 [[noreturn, gnu::noinline, gnu::cold]] void refuse_empty() {

@@ -106,9 +106,8 @@ uint32_t GraphImpl::leaf_pattern(Kind kind, uint32_t cls) {
   p->dtype = classes_[cls].dtype;
   p->needs_payload = true;
   p->gradient_place = kind == Kind::parameter || kind == Kind::table ? GradientPlace::parameter
-                      : kind == Kind::lookup || kind == Kind::const_lookup
-                          ? GradientPlace::mirrored
-                          : GradientPlace::own;
+                      : kind == Kind::lookup || kind == Kind::const_lookup ? GradientPlace::mirrored
+                                                                           : GradientPlace::own;
   p->gain_ns = kind == Kind::lookup || kind == Kind::const_lookup ? 2 : 0;
   const auto index = uint32_t(patterns_.size());
   p->index = index;

@@ -97,8 +97,7 @@ TEST_CASE("arena: chunks become one when all of it is free, and stay one") {
   CHECK(arena.reserved() == 0);
   CHECK(old[0] == 0);  // still mapped, without pages
   char* first = static_cast<char*>(arena.allocate(kMiB));
-  for (int i = 1; i < 10; ++i)
-    CHECK(arena.allocate(kMiB) == first + static_cast<size_t>(i) * kMiB);
+  for (int i = 1; i < 10; ++i) CHECK(arena.allocate(kMiB) == first + static_cast<size_t>(i) * kMiB);
   CHECK(arena.reserved() == reserved);
   arena.rewind();
   CHECK(arena.allocate(kMiB) == first);
