@@ -11,8 +11,8 @@
 // with plain loops. OPENBLAS_CORETYPE, which chooses the kernels, belongs to the user and is left
 // as it is.
 //
-// Ranks: behind linalg-eigen at v3 and v4, ahead of it at v2 for whole matrices (OpenBLAS looks at
-// the processor by itself). Products with one vector go to gemv, where it is as good as any.
+// Ranks: behind linalg-native at v3 and v4, ahead of it at v2 for whole matrices (OpenBLAS looks at
+// the processor by itself). Products with one vector go to gemv.
 #include <cblas.h>
 #include <dlfcn.h>
 

