@@ -12,7 +12,8 @@ uint64_t allocations() { return test::allocations; }
 const Runtime& runtime() {
   static const Runtime runtime([] {
     RuntimeOptions options;
-    options.plugins = {"ops-core", "initializers", "trainers", "linalg-eigen", "linalg-openblas"};
+    options.plugins = {"ops-core",      "initializers", "trainers",
+                       "linalg-native", "linalg-eigen", "linalg-openblas"};
     return options;
   }());
   return runtime;
