@@ -30,6 +30,21 @@ TEST_CASE("norm: a long buffer counts every element") {
   CHECK(norm.value() == doctest::Approx(2 * std::sqrt(1003.0)));
 }
 
+TEST_CASE("norm: blocks of a long buffer whose squares a float cannot hold count too") {
+  for (const float size : {1e-25f, 1e-10f, 1.0f, 1e10f, 1e25f}) {
+    std::vector<float> x(3 * 512 + 100, size);
+    NormSum norm;
+    CHECK(norm.add(x.data(), x.size(), DType::f32));
+    CHECK(norm.value() == doctest::Approx(size * std::sqrt(double(x.size()))).epsilon(1e-6));
+    for (const size_t i : {size_t{5}, size_t{700}, x.size() - 1})
+      for (const float bad : {NAN, INFINITY, -INFINITY}) {
+        std::vector<float> y = x;
+        y[i] = bad;
+        CHECK_FALSE(norm.add(y.data(), y.size(), DType::f32));
+      }
+  }
+}
+
 TEST_CASE("norm: squares that a float cannot hold do not overflow") {
   const std::vector<float> a(100, 1e20f);
   NormSum norm;
