@@ -198,6 +198,22 @@ void ExecEngine::defer(uint32_t key, uint32_t first, uint32_t count) {
   deferred_head_[key] = deferred_.size() - 1;
 }
 
+bool ExecEngine::gradients_disjoint(std::span<const uint32_t> values) {
+  struct Run {
+    const char *begin, *end;
+  };
+  const Arena::Mark mark = tmp_.mark();
+  Run* const runs = tmp_.array<Run>(values.size());
+  size_t n = 0;
+  for (const uint32_t v : values)
+    if (grad_[v]) runs[n++] = {grad_[v], grad_[v] + g_.cls_of(v).bytes};
+  std::sort(runs, runs + n, [](const Run& a, const Run& b) { return a.begin < b.begin; });
+  bool apart = true;
+  for (size_t i = 1; i < n; ++i) apart &= runs[i].begin >= runs[i - 1].end;
+  tmp_.rewind(mark);
+  return apart;
+}
+
 void ExecEngine::backward_node(uint32_t position) {
   const uint32_t node = order_[position];
   const Value& v = g_.value(node);
@@ -235,6 +251,8 @@ void ExecEngine::backward_node(uint32_t position) {
   Frame& f = frame_of(p);
   const auto in = g_.inputs(node);
   const bool may_defer = p.may_defer && p.batch < kDeferBelow;
+  // Sums take thousands of inputs: pairs of them are too many to compare.
+  const bool disjoint = p.n_in > 16 && gradients_disjoint(in);
   bool any = false, deferring = false, temporary = false;
   for (uint32_t i = 0; i < p.n_in; ++i) {
     f.in[i].data = g_.data_[in[i]];
@@ -248,7 +266,7 @@ void ExecEngine::backward_node(uint32_t position) {
     if (d) {
       any = true;
       const uint64_t bytes = g_.cls_of(in[i]).bytes;
-      for (uint32_t j = 0; j < i; ++j)
+      for (uint32_t j = 0; j < i && !disjoint; ++j)
         if (f.d_in[j].data &&
             overlap(d, bytes, static_cast<char*>(f.d_in[j].data), g_.cls_of(in[j]).bytes)) {
           d = static_cast<char*>(tmp_.allocate(bytes));

@@ -152,6 +152,8 @@ class ExecEngine final : public Engine {
   [[noreturn]] void no_backward(const Pattern& p, uint32_t node);
   bool wants(uint32_t id) const { return reach_[id] & kWanted; }
   void backward_node(uint32_t position);  // in order_
+  // No two of the values' gradients share memory.
+  bool gradients_disjoint(std::span<const uint32_t> values);
   void backward_group(const Group& g);
   void backward_lookup(std::span<const uint32_t> nodes, uint32_t segment);
   void defer(uint32_t key, uint32_t first, uint32_t count);
