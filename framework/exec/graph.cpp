@@ -32,6 +32,12 @@ void check_count(const char* who, const Dim& dim, size_t given) {
                                std::to_string(dim.total()) + ")");
 }
 
+// Types for storage become the graph's.
+DType leaf_type(const GraphImpl& g, const TensorView& values) {
+  const bool stored = values.dtype() == DType::f16 || values.dtype() == DType::bf16;
+  return stored ? g.options().dtype : values.dtype();
+}
+
 detail::ParamRecord& table_record(const LookupParameter& t) { return t.record(); }
 
 }  // namespace
@@ -50,7 +56,8 @@ Expr Graph::input(const Dim& dim, std::span<const double> values) {
 Expr Graph::input(const TensorView& values) {
   if (values.empty())
     fail(ErrorKind::argument, "[input] the tensor is empty (needs one with data)");
-  return impl_->expr(impl_->input(values.dim(), values.dtype(), values.data(), values.dtype()));
+  return impl_->expr(
+      impl_->input(values.dim(), leaf_type(*impl_, values), values.data(), values.dtype()));
 }
 Expr Graph::input(const Dim& dim, std::span<const float> values, Device device) {
   check_count("input", dim, values.size());
@@ -64,7 +71,7 @@ Expr Graph::input(const TensorView& values, Device device) {
   if (values.empty())
     fail(ErrorKind::argument, "[input] the tensor is empty (needs one with data)");
   return impl_->expr(
-      impl_->input(values.dim(), values.dtype(), values.data(), values.dtype(), device));
+      impl_->input(values.dim(), leaf_type(*impl_, values), values.data(), values.dtype(), device));
 }
 Expr Graph::input_pointer(const Dim& dim, const float* values) {
   return impl_->expr(impl_->input_pointer(dim, values, DType::f32));

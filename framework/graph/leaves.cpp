@@ -5,6 +5,7 @@
 
 #include "graph/graph_impl.hpp"
 #include "graph/tables.hpp"
+#include "tensor/element.hpp"
 
 namespace trellis::detail {
 namespace {
@@ -25,6 +26,10 @@ void fill_any(char* to, DType dtype, uint64_t n, double v) {
       return fill<int32_t>(to, n, v);
     case DType::i64:
       return fill<int64_t>(to, n, v);
+    case DType::f16:
+    case DType::bf16:
+      for (uint64_t i = 0; i < n; ++i) store_element(to, dtype, i, v);
+      return;
     case DType::u8:
     case DType::boolean:
       return fill<uint8_t>(to, n, v);

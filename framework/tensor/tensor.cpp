@@ -45,6 +45,9 @@ size_t dtype_size(DType t) {
     case DType::f64:
     case DType::i64:
       return 8;
+    case DType::f16:
+    case DType::bf16:
+      return 2;
     case DType::u8:
     case DType::boolean:
       return 1;
@@ -66,6 +69,10 @@ std::string_view dtype_name(DType t) {
       return "u8";
     case DType::boolean:
       return "bool";
+    case DType::f16:
+      return "f16";
+    case DType::bf16:
+      return "bf16";
   }
   fail(ErrorKind::dtype, fmt::format("[dtype] unknown element type: {}", static_cast<unsigned>(t)));
 }
@@ -81,7 +88,7 @@ double load_element(const void* data, DType dtype, uint64_t i) {
 void store_element(void* data, DType dtype, uint64_t i, double v) {
   visit_dtype(dtype, [&](auto zero) {
     using T = decltype(zero);
-    if constexpr (!std::is_floating_point_v<T>) {
+    if constexpr (std::is_integral_v<T>) {
       // Converting a number that does not fit is undefined. 2^63 itself is a double, the largest
       // int64 is not.
       constexpr double kLow = static_cast<double>(std::numeric_limits<T>::min());
@@ -100,7 +107,8 @@ void store_element(void* data, DType dtype, uint64_t i, double v) {
 void TensorView::check_type(size_t size, DType t) const {
   if (data_ == nullptr) fail(ErrorKind::state, "[tensor] no elements: an empty view");
   const bool bytes = dtype_ == DType::boolean && t == DType::u8;
-  if ((dtype_ != t && !bytes) || size != dtype_size(dtype_))
+  const bool halves = dtype_ == DType::bf16 && t == DType::f16;
+  if ((dtype_ != t && !bytes && !halves) || size != dtype_size(dtype_))
     fail(ErrorKind::dtype,
          fmt::format("[tensor] wrong element type: asked for {} of {} bytes (the tensor is {})",
                      dtype_name(t), size, dtype_name(dtype_)));

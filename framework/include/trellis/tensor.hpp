@@ -30,10 +30,14 @@ enum class DType : uint16_t {
   i64 = TRL_I64,
   u8 = TRL_U8,
   boolean = TRL_BOOL,
+  // For storage: tensors convert from and to them, rounding to nearest even; as an input of a graph
+  // they become its float type.
+  f16 = TRL_F16,
+  bf16 = TRL_BF16,
 };
 TRELLIS_API size_t dtype_size(DType t);            // bytes of one element
 TRELLIS_API std::string_view dtype_name(DType t);  // "f32"
-inline bool is_float(DType t) { return t == DType::f32 || t == DType::f64; }
+inline bool is_float(DType t) { return t == DType::f32 || t == DType::f64; }  // kernels compute in
 
 // A shape: up to 8 sizes and, apart from them, a batch size. Layout-compatible with trl_dim; sizes
 // at and above the rank are always 1 here, so comparing raw memory compares shapes.
@@ -95,8 +99,9 @@ class TRELLIS_API TensorView {
   DType dtype() const { return dtype_; }
   void* data() const { return data_; }
   bool empty() const { return data_ == nullptr; }
+  // Throws Error(dtype) when T is not the element type. uint16_t: the bits of f16 and bf16.
   template <class T>
-  std::span<T> as() const {  // throws Error(dtype) when T is not the element type
+  std::span<T> as() const {
     check_type(sizeof(T), type_of<T>());
     return {static_cast<T*>(data_), static_cast<size_t>(dim_.total())};
   }
@@ -118,6 +123,7 @@ class TRELLIS_API TensorView {
     if constexpr (std::is_same_v<U, double>) return DType::f64;
     if constexpr (std::is_same_v<U, int32_t>) return DType::i32;
     if constexpr (std::is_same_v<U, int64_t>) return DType::i64;
+    if constexpr (std::is_same_v<U, uint16_t>) return DType::f16;
     return DType::u8;
   }
   void check_type(size_t size, DType t) const;

@@ -60,6 +60,27 @@ TEST_CASE("graph: f64 graphs take f32 numbers, and pointers of either type") {
                        Error);
 }
 
+TEST_CASE("graph: tensors of 16-bit floats become inputs of the graph's float type") {
+  TestRuntime rt;
+  for (const DType stored : {DType::f16, DType::bf16})
+    for (const DType type : {DType::f32, DType::f64}) {
+      const Tensor t(Dim({2}, 2), stored);
+      for (uint64_t i = 0; i < 4; ++i) t.set(i, 1.5 * double(i));
+      Graph g(rt, {.dtype = type});
+      const Expr x = g.input(t);
+      CHECK(x.dtype() == type);
+      CHECK(x.dim() == t.dim());
+      CHECK(apply(g, "square", {x}).value().as_vector() == std::vector<float>{0, 2.25f, 9, 20.25f});
+      CHECK(g.constant(Dim(), 0.1).dtype() == type);
+    }
+  const Tensor f(Dim({3})), h(Dim({3}), DType::f16);
+  f.set(1, 0.1);
+  tensor_tools::copy(h, f);
+  tensor_tools::copy(f, h);
+  CHECK(f.at(1) == doctest::Approx(0.1).epsilon(1e-3));
+  CHECK(f.at(1) != 0.1f);
+}
+
 TEST_CASE("graph: an expression of a cleared or destroyed graph is refused everywhere") {
   TestRuntime rt;
   const char* text =

@@ -21,8 +21,9 @@ Tensor counting(const Dim& dim, DType dtype = DType::f32) {
 
 TEST_CASE("dtype: sizes and names") {
   const std::pair<DType, std::pair<size_t, const char*>> cases[] = {
-      {DType::f32, {4, "f32"}}, {DType::f64, {8, "f64"}}, {DType::i32, {4, "i32"}},
-      {DType::i64, {8, "i64"}}, {DType::u8, {1, "u8"}},   {DType::boolean, {1, "bool"}}};
+      {DType::f32, {4, "f32"}}, {DType::f64, {8, "f64"}},  {DType::i32, {4, "i32"}},
+      {DType::i64, {8, "i64"}}, {DType::u8, {1, "u8"}},    {DType::boolean, {1, "bool"}},
+      {DType::f16, {2, "f16"}}, {DType::bf16, {2, "bf16"}}};
   for (const auto& [dtype, expected] : cases) {
     CHECK(dtype_size(dtype) == expected.first);
     CHECK(dtype_name(dtype) == expected.second);
@@ -130,13 +131,63 @@ TEST_CASE("view: one element as a scalar") {
 }
 
 TEST_CASE("view: flat vectors from every type") {
-  for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8}) {
+  for (const DType dtype :
+       {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::f16, DType::bf16}) {
     const Tensor t = counting(Dim({2}, 2), dtype);
     CHECK(t.as_vector() == std::vector<float>{0, 1, 2, 3});
     CHECK(t.as_doubles() == std::vector<double>{0, 1, 2, 3});
   }
   CHECK(TensorView().as_vector().empty());
   CHECK(TensorView().as_doubles().empty());
+}
+
+TEST_CASE("view: floats of 16 bits round to nearest even and keep what is special") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor half(Dim(), DType::f16), brain(Dim(), DType::bf16);
+  const auto bits = [](const Tensor& t, double v) {
+    t.set(0, v);
+    return t.as<uint16_t>()[0];
+  };
+  const std::pair<double, uint16_t> halves[] = {
+      {0.0, 0},
+      {-0.0, 0x8000},
+      {1, 0x3C00},
+      {-2, 0xC000},
+      {0.1, 0x2E66},
+      {65504, 0x7BFF},
+      {65519.99, 0x7BFF},
+      {65520, 0x7C00},
+      {1e300, 0x7C00},
+      {infinity, 0x7C00},
+      {-infinity, 0xFC00},
+      {0x1p-14, 0x0400},
+      {0x1p-24, 0x0001},
+      {0x1p-25, 0x0000},
+      {0x1.01p-25, 0x0001},
+      {0x1.ffcp-15, 0x0400},  // rounds up out of the subnormals
+      {1 + 0x1p-11, 0x3C00},
+      {1 + 0x3p-11, 0x3C02},
+      {1 + 0x1.01p-11, 0x3C01}};
+  for (const auto& [value, expected] : halves) CHECK(bits(half, value) == expected);
+  const std::pair<double, uint16_t> brains[] = {
+      {1, 0x3F80},          {-2, 0xC000},      {3.14159265, 0x4049}, {1 + 0x1p-8, 0x3F80},
+      {1 + 0x3p-8, 0x3F82}, {3.4e38, 0x7F80},  {0x1.fep127, 0x7F7F}, {0x1p-133, 0x0001},
+      {0x1p-134, 0},        {infinity, 0x7F80}};
+  for (const auto& [value, expected] : brains) CHECK(bits(brain, value) == expected);
+  for (const Tensor* t : {&half, &brain}) {
+    t->set(0, std::numeric_limits<double>::quiet_NaN());
+    CHECK(std::isnan(t->at(0)));
+    int changed = 0;
+    for (uint32_t b = 0; b < 65536; ++b) {  // every number comes back
+      t->as<uint16_t>()[0] = static_cast<uint16_t>(b);
+      const double v = t->at(0);
+      if (std::isnan(v)) continue;
+      changed += bits(*t, v) != b;
+    }
+    CHECK(changed == 0);
+  }
+  CHECK_THROWS_AS(half.as<float>(), Error);
+  CHECK_THROWS_AS(half.as<int64_t>(), Error);
 }
 
 TEST_CASE("view: integers refuse what they cannot hold") {

@@ -12,8 +12,18 @@
 
 #define TRL_MAX_RANK 8
 
-/* Element types. Numbers below 256 are fixed here; others are given out by the host ("trl.devices/1"). */
-enum { TRL_F32 = 1, TRL_F64 = 2, TRL_I32 = 3, TRL_I64 = 4, TRL_U8 = 5, TRL_BOOL = 6 };
+/* Element types. Numbers below 256 are fixed here; others are given out by the host ("trl.devices/1"). F16 (IEEE 754
+ * binary16) and BF16 (the upper half of an F32) are for storage: the host converts, no kernel sees them. */
+enum {
+  TRL_F32 = 1,
+  TRL_F64 = 2,
+  TRL_I32 = 3,
+  TRL_I64 = 4,
+  TRL_U8 = 5,
+  TRL_BOOL = 6,
+  TRL_F16 = 7,
+  TRL_BF16 = 8
+};
 
 /* Devices. Numbers other than 0 are given out by the host ("trl.devices/1"). */
 enum { TRL_CPU = 0 };
