@@ -30,6 +30,7 @@ bool overlap(const char* a, uint64_t a_bytes, const char* b, uint64_t b_bytes) {
 }  // namespace
 
 void ExecEngine::backward(uint32_t loss, bool full) {
+  g_.refuse_computing("asked for gradients");
   if (infer_mode())
     fail(ErrorKind::state,
          "[backward] the graph is in infer mode and kept nothing for gradients (make it with mode "
@@ -44,6 +45,12 @@ void ExecEngine::backward(uint32_t loss, bool full) {
   if (!is_float(c.dtype))
     fail(ErrorKind::dtype,
          "[backward] needs a float scalar: got " + std::string(dtype_name(c.dtype)));
+  const GraphImpl::Computing computing(g_);
+  in_backward_ = true;
+  const struct Done {
+    bool& flag;
+    ~Done() { flag = false; }
+  } done{in_backward_};
   loss_ = 0;
   g_.inner_records_.clear();
   backward_.rewind();

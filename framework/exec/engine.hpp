@@ -44,6 +44,7 @@ class ExecEngine final : public Engine {
     return loss_ != 0 && id <= loss_ && grad_[id] != nullptr;
   }
   void add_hook(uint32_t id, std::function<void(const TensorView&)> f) {
+    g_.refuse_computing("given a hook");
     hooks_.push_back({id, std::move(f)});
   }
   void checkpoint();
@@ -105,6 +106,7 @@ class ExecEngine final : public Engine {
   void make_groups(uint32_t n, uint32_t order, uint32_t first_region);
   void forget_unrun(uint32_t n, uint32_t first_group);
   void begin_run();
+  void refuse_nested(std::span<const uint32_t> targets);
 
   // forward.cpp
   Frame& frame_of(Pattern& p) {
@@ -228,6 +230,7 @@ class ExecEngine final : public Engine {
   std::vector<uint32_t> temporary_;
   Pool<uint64_t> d_bytes_;
   uint32_t loss_ = 0, backward_run_ = 0;
+  bool in_backward_ = false;
   struct Hook {
     uint32_t id;
     std::function<void(const TensorView&)> f;

@@ -47,8 +47,11 @@ void ExecEngine::added(uint32_t node) {
 }
 
 void ExecEngine::compute(std::span<const uint32_t> targets) {
+  if (g_.computing()) [[unlikely]]
+    return refuse_nested(targets);
   const uint32_t n = collect(targets);
   if (n == 0) return;
+  const GraphImpl::Computing computing(g_);
   begin_run();
   if (g_.options().batching && worth_batching(n, gain_))
     run_batched(n);
@@ -56,7 +59,16 @@ void ExecEngine::compute(std::span<const uint32_t> targets) {
     run_straight(n);
 }
 
+// Asked by a function that the graph called. In forward, nodes are marked before they are computed;
+// in backward everything that is marked holds its value.
+void ExecEngine::refuse_nested(std::span<const uint32_t> targets) {
+  for (const uint32_t t : targets)
+    if (!in_backward_ || !(g_.value(g_.node_of(t)).flags & kComputed))
+      g_.refuse_computing("asked for a value");
+}
+
 void ExecEngine::compute_all() {
+  g_.refuse_computing("asked for every value");
   stack_.resize(0);
   for (uint32_t id = first_open_; id < g_.size(); ++id)
     if (!(g_.value(id).flags & (kComputed | kSecondary))) stack_.push(id);
@@ -380,6 +392,7 @@ void ExecEngine::forget_unrun(uint32_t n, uint32_t first_group) {
 }
 
 void ExecEngine::invalidate(uint32_t from) {
+  g_.refuse_computing("invalidated");
   for (uint32_t id = from; id < g_.size(); ++id)
     if (!(g_.value(id).flags & kAlways)) g_.value(id).flags &= ~uint32_t(kComputed);
   first_open_ = std::min(first_open_, from);
@@ -402,6 +415,7 @@ void ExecEngine::checkpoint() {
 }
 
 void ExecEngine::revert() {
+  g_.refuse_computing("reverted");
   if (checks_.empty())
     fail(ErrorKind::state, "[revert] no checkpoint is set (call checkpoint first)");
   const Check c = checks_.back();

@@ -46,6 +46,7 @@ void GraphImpl::refuse(const OpEntry& op, std::span<const uint32_t> in, ErrorKin
 
 uint32_t GraphImpl::append_any(const Pattern& p, const OpEntry& op, uint32_t attr,
                                std::span<const uint32_t> in, uint32_t payload) {
+  refuse_computing("given a node");
   if (p.kind == Kind::op && !p.kernel) return expand(op, attr, in, payload);
   last_pattern_ = patterns_[p.index].get();
   const uint32_t id = append_values(p, in, payload);
@@ -54,6 +55,7 @@ uint32_t GraphImpl::append_any(const Pattern& p, const OpEntry& op, uint32_t att
 
 uint32_t GraphImpl::append_values(const Pattern& p, std::span<const uint32_t> in,
                                   uint32_t payload) {
+  refuse_computing("given a node");
   uint32_t grad = 0;
   if (p.all_inputs_grad) {
     for (const uint32_t i : in) grad |= values_[i].flags;
@@ -123,6 +125,7 @@ uint32_t GraphImpl::find_pattern(const OpEntry& op, uint32_t attr, uint32_t attr
 // remembered.
 uint32_t GraphImpl::make_pattern(const OpEntry& op, uint32_t attr, uint32_t attr_batch,
                                  std::span<const uint32_t> in, uint64_t hash) {
+  refuse_computing("given a node");
   const auto refuse_n = [&](const std::string& text) { refuse(op, in, ErrorKind::argument, text); };
 
   // number of inputs
@@ -414,6 +417,7 @@ uint32_t GraphImpl::apply(const OpEntry& op, std::span<const uint32_t> in, const
 }
 
 Payload& GraphImpl::new_payload(uint32_t* index) {
+  refuse_computing("given a node");
   auto* p = leaf_arena_.array<Payload>(1);
   *p = Payload{};
   *index = payloads_.size();

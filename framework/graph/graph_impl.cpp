@@ -64,7 +64,14 @@ GraphImpl::~GraphImpl() {
   slots().give(slot_);
 }
 
+void GraphImpl::fail_computing(const char* what) {
+  fail(ErrorKind::state, "[graph] it is " + std::string(what) +
+                             " while it computes: by a function that it called (do that before or "
+                             "after, or with another graph)");
+}
+
 void GraphImpl::clear(const uint64_t* serial) {
+  refuse_computing("cleared");
   if (engine_) engine_->cleared();
   serial_ = serial ? *serial : core_->next_serial.fetch_add(1, std::memory_order_relaxed);
   ++slot_->stamp;
@@ -100,6 +107,7 @@ void GraphImpl::set_mode(Mode mode) {
 }
 
 void GraphImpl::truncate(uint32_t n) {
+  refuse_computing("cut back");
   for (uint32_t i = n; i < values_.size(); ++i) nodes_ -= !(values_[i].flags & kSecondary);
   values_.resize(n);
   data_.resize(n);

@@ -226,6 +226,28 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   static constexpr uint32_t kAbsent = 0;
   static constexpr uint32_t kMaxValues = 0xFFFFFF00u;
 
+  // While it lives the graph is computing: functions of the user's (hooks, custom nodes) may neither
+  // add nodes nor compute, and the graph outlives the last handle on it.
+  class Computing {
+   public:
+    explicit Computing(GraphImpl& graph) : graph_(graph), keep_(graph.weak_from_this().lock()) {
+      graph.refuse_computing("computed");
+      graph.limit_ = 0;
+    }
+    ~Computing() { graph_.limit_ = kMaxValues; }
+    Computing(const Computing&) = delete;
+
+   private:
+    GraphImpl& graph_;
+    std::shared_ptr<GraphImpl> keep_;
+  };
+  bool computing() const { return limit_ != kMaxValues; }
+  // Throws Error(state) while it is.
+  void refuse_computing(const char* what) const {
+    if (computing()) [[unlikely]]
+      fail_computing(what);
+  }
+
   // Attributes in the order of op.attrs, defaults filled in; PER_BATCH and VALUE ones as (count,
   // values, offsets), where offsets NULL means one value each and count 0 the default. attr_batch:
   // how many batch elements ragged lists were given for; 0: as many as the inputs have. Returns the
@@ -389,7 +411,7 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
       if (options_.memo) last_pattern_->next = p;
     }
     const uint32_t id = values_.size();
-    if (!p->plain || options_.immediate || id >= kMaxValues) [[unlikely]]
+    if (!p->plain || options_.immediate || id >= limit_) [[unlikely]]
       return append_any(*p, op, attr, in, payload);
     last_pattern_ = p;
     Value& v = *values_.extend(1);
@@ -445,6 +467,7 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
                  std::span<const trl_attr> attrs, const trl_attr& a, uint32_t batch) const;
   Payload& new_payload(uint32_t* index);
   void flush_tables();
+  [[noreturn]] static void fail_computing(const char* what);
   uint32_t stamp_of(uint32_t id) const;
   uint32_t id_slow(const Expr& e) const;
   static GraphImpl& of_slow(const Expr& e);
@@ -462,6 +485,7 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   Pool<uint32_t> input_pool_;
   Pool<Payload*> payloads_;
   uint32_t nodes_ = 0, next_stream_ = 1;
+  uint32_t limit_ = kMaxValues;  // of values; 0: none may be added now
   Pattern* last_pattern_ = nullptr;
   uint64_t infer_calls_ = 0;
   const OpEntry* same_op_ = nullptr;  // see SameNumbers

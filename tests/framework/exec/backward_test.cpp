@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
+#include <memory>
 
 #include "support/test_ops.hpp"
 
@@ -256,4 +258,64 @@ TEST_CASE("backward: a hook sees a complete gradient and may change it before it
     CHECK_THROWS_WITH(g.backward(loss), "stop");
     CHECK(p.gradient().as_vector() == v({0, 0}));
   }
+}
+
+TEST_CASE("backward: what a hook asks of its own graph is refused, and nothing is lost") {
+  TestRuntime rt;
+  for (const bool batching : {false, true}) {
+    Model m(rt);
+    Parameter p = m.add_parameter("p", Dim({2}), Init::from({1, 2}));
+    Graph g(rt, {.batching = batching, .always_group = batching});
+    const Expr w = g.parameter(p), x = apply(g, "square", {w}), loss = total(g, x);
+    const Expr other = apply(g, "square", {x});  // not computed
+    std::function<void()> act;
+    g.on_gradient(x, [&](const TensorView&) { act(); });
+    const std::pair<const char*, std::function<void()>> acts[] = {
+        {"given a node", [&] { apply(g, "square", {x}); }},
+        {"given a node", [&] { g.input(1.0); }},
+        {"given a node",
+         [&] {
+           vec(g, {1, 2, 3, 4, 5, 6, 7});
+         }},
+        {"given a hook", [&] { g.on_gradient(x, [](const TensorView&) {}); }},
+        {"asked for a value", [&] { other.value(); }},
+        {"asked for every value", [&] { g.forward_all(); }},
+        {"invalidated", [&] { g.forward(x); }},
+        {"cleared", [&] { g.clear(); }},
+        {"asked for gradients", [&] { g.backward(loss); }},
+    };
+    for (const auto& [what, f] : acts) {
+      act = f;
+      m.reset_gradient();
+      CHECK_THROWS_WITH_AS(g.backward(loss),
+                           ("[graph] it is " + std::string(what) +
+                            " while it computes: by a function that it called (do that before or "
+                            "after, or with another graph)")
+                               .c_str(),
+                           Error);
+      CHECK(p.gradient().as_vector() == v({0, 0}));
+    }
+    std::vector<float> seen;
+    act = [&] {
+      seen = x.value().as_vector();  // what is computed may be read
+      Graph h(rt);                   // and other graphs be used
+      CHECK(apply(h, "square", {h.input(3)}).scalar() == 9);
+    };
+    g.backward(loss);
+    CHECK(seen == v({1, 4}));
+    CHECK(p.gradient().as_vector() == v({2, 4}));
+    CHECK(other.value().as_vector() == v({1, 16}));
+  }
+}
+
+TEST_CASE("backward: a graph lives until its backward ends, whatever a hook lets go") {
+  TestRuntime rt;
+  Model m(rt);
+  Parameter p = m.add_parameter("p", Dim({2}), Init::from({1, 2}));
+  auto g = std::make_unique<Graph>(rt);
+  const Expr x = apply(*g, "square", {g->parameter(p)}), loss = total(*g, x);
+  g->on_gradient(x, [&](const TensorView&) { g.reset(); });
+  g->backward(loss);
+  CHECK(p.gradient().as_vector() == v({2, 4}));
+  CHECK_FALSE(x.alive());
 }

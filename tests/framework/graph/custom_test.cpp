@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
 
@@ -180,4 +181,26 @@ TEST_CASE("custom: what is refused, and what a function throws, leaves the graph
   CHECK(p.gradient().as_vector() == v({0, 0}));
   g.backward(good);
   CHECK(p.gradient().as_vector() == v({2, 4}));
+}
+
+TEST_CASE("custom: a function may not use the graph that calls it") {
+  TestRuntime rt;
+  for (const bool batching : {false, true}) {
+    Graph g(rt, {.batching = batching, .always_group = batching});
+    const Expr x = vec(g, {1, 2}), done = apply(g, "square", {x}),
+               open = apply(g, "square", {done});
+    done.value();
+    for (const std::function<void()>& act :
+         {std::function<void()>([&] { open.value(); }),
+          std::function<void()>([&] { done.value(); }),
+          std::function<void()>([&] { apply(g, "square", {x}); }),
+          std::function<void()>([&] { g.clear(); })}) {
+      const size_t size = g.size();
+      const Expr y = g.custom(
+          {&x, 1}, Dim({2}), [&](Views, const TensorView&) { act(); }, nullptr);
+      CHECK_THROWS_AS(y.value(), Error);
+      CHECK(g.size() == size + 1);
+    }
+    CHECK(open.value().as_vector() == v({1, 16}));
+  }
 }
