@@ -71,14 +71,18 @@ void node_matmul(benchmark::State& state) {
 void node_unseen(benchmark::State& state) {
   constexpr uint32_t kShapes = 1000;
   const uint32_t op = op_name_id("core.neg");
+  double best = 1e9;
   for (auto _ : state) {
     Graph graph(runtime());
     std::vector<Expr> inputs;
     for (uint32_t i = 0; i < kShapes; ++i) inputs.push_back(graph.zeros({i % 40 + 1, i / 40 + 1}));
     const double start = cpu_seconds();
     for (const Expr& x : inputs) apply(op, {x});
-    state.SetIterationTime(cpu_seconds() - start);
+    const double seconds = cpu_seconds() - start;
+    state.SetIterationTime(seconds);
+    best = std::min(best, seconds);
   }
+  state.counters["best"] = best / kShapes;
   state.counters["each"] = benchmark::Counter(
       kShapes, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }

@@ -31,8 +31,22 @@ inline torch::nn::Embedding table(int64_t rows, int64_t size, const Options& opt
       torch::nn::EmbeddingOptions(rows, size).sparse(!options.flag("dense")));
 }
 
-// Adam at rate 1e-3. Tables get a row-wise step written here, because the C++ API has no sparse
-// one.
+// Adam's step number `time` on the rows that have a gradient; the C++ API has no sparse one.
+inline void adam_rows(const Tensor& table, const Tensor& mean, const Tensor& square, int64_t time,
+                      double lr = 1e-3) {
+  torch::NoGradGuard guard;
+  const double b1 = 0.9, b2 = 0.999, t = static_cast<double>(time);
+  const double rate = lr * std::sqrt(1 - std::pow(b2, t)) / (1 - std::pow(b1, t));
+  const Tensor grad = table.grad().coalesce();
+  const Tensor rows = grad.indices()[0], values = grad.values();
+  Tensor m = mean.index_select(0, rows).mul_(b1).add_(values, 1 - b1);
+  Tensor v = square.index_select(0, rows).mul_(b2).addcmul_(values, values, 1 - b2);
+  mean.index_copy_(0, rows, m);
+  square.index_copy_(0, rows, v);
+  table.index_add_(0, rows, m.div_(v.sqrt_().add_(1e-8)), -rate);
+}
+
+// Adam at rate 1e-3; tables have the row-wise step.
 class Updater {
  public:
   Updater(const Options& options, torch::nn::Module& model, const std::vector<Tensor>& tables)
@@ -63,19 +77,10 @@ class Updater {
     Tensor weight, mean, square;
   };
   void step_tables() {
-    torch::NoGradGuard guard;
     ++time_;
-    const double b1 = 0.9, b2 = 0.999;
-    const double rate = kRate * std::sqrt(1 - std::pow(b2, time_)) / (1 - std::pow(b1, time_));
     for (Table& t : tables_) {
       if (!t.weight.grad().defined()) continue;
-      const Tensor grad = t.weight.grad().coalesce();
-      const Tensor rows = grad.indices()[0], values = grad.values();
-      Tensor m = t.mean.index_select(0, rows).mul_(b1).add_(values, 1 - b1);
-      Tensor v = t.square.index_select(0, rows).mul_(b2).addcmul_(values, values, 1 - b2);
-      t.mean.index_copy_(0, rows, m);
-      t.square.index_copy_(0, rows, v);
-      t.weight.index_add_(0, rows, m.div_(v.sqrt_().add_(1e-8)), -rate);
+      adam_rows(t.weight, t.mean, t.square, time_, kRate);
     }
   }
 
