@@ -73,6 +73,16 @@ void add_shipped(RuntimeOptions& options) {
   }
 }
 
+// An empty list of plugins is right or a wrong path: say how to find out.
+void hint_no_plugins(const Global& global) {
+  const RuntimeOptions& options = global.runtime;
+  if (global.quiet || options.no_plugins || !available_plugins(options).empty()) return;
+  std::fputs(
+      "trellis: no plugins found (TRELLIS_PLUGIN_PATH names folders to search, "
+      "TRELLIS_PLUGIN_DEBUG=search shows where was looked)\n",
+      stderr);
+}
+
 CLI::App& add_group(CLI::App& app, const char* name, const char* description) {
   CLI::App& group = *app.add_subcommand(name, description);
   group.require_subcommand(1);
@@ -112,6 +122,7 @@ int run(int argc, char** argv) {
     return complain(fmt::format("{} (see trellis --help)", e.what()).c_str(), kUsage);
   }
   add_shipped(global.runtime);
+  hint_no_plugins(global);
   const int code = action();
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     return complain("cannot write to standard output", kFindings);

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <iostream>
 #include <trellis/io.hpp>
 
@@ -52,6 +54,12 @@ int predict(const Global& global, const std::filesystem::path& model) {
     }
     std::fflush(stdout);
   }
+  // A folder, or what is closed, ends like an empty file does, but for errno.
+  errno = 0;
+  char rest = 0;
+  if (std::cin.bad() || ::read(STDIN_FILENO, &rest, 1) < 0)
+    fail(ErrorKind::io,
+         fmt::format("[predict tagger] cannot read standard input: {}", std::strerror(errno)));
   return kOk;
 }
 

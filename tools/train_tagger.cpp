@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 #include <trellis/io.hpp>
 #include <trellis/plugin.hpp>
@@ -62,6 +64,19 @@ fs::path atis(const Global& global, const char* part) {
                    kWho, places[0].string(), places[1].lexically_normal().string()));
 }
 
+// What CLI11's own check lets pass: NaN and infinity.
+CLI::Validator finite_positive() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        double v = 0;
+        const char* const end = text.data() + text.size();
+        const auto read = std::from_chars(text.data(), end, v);
+        const bool good = read.ec == std::errc() && read.ptr == end && std::isfinite(v) && v > 0;
+        return good ? std::string() : "not a positive number: " + text;
+      },
+      "POSITIVE");
+}
+
 // Tags that training never saw get the number of tags: never predicted, always wrong.
 Corpus numbered(const std::vector<TaggedSentence>& sentences, const Vocabulary& words,
                 const Vocabulary& tags) {
@@ -105,8 +120,8 @@ class Training {
       : global_(global), options_(options), runtime_(runtime), random_(options.seed) {}
 
   int run() {
-    read();
     const TaggerConfig config = configure();
+    read();
     Tagger tagger(runtime_, config, words_, tags_);
     Trainer trainer(tagger.model(), options_.trainer, trainer_attrs_);
     trainer.set_clip_threshold(options_.clip);
@@ -291,7 +306,7 @@ void add_options(CLI::App& command, Options& o) {
       ->take_all()
       ->allow_extra_args(false);
   command.add_option("--lr", o.lr, "learning rate; without it the trainer's own")
-      ->check(CLI::PositiveNumber);
+      ->check(finite_positive());
   command.add_option("--clip", o.clip, "greatest norm of the gradient; 0: any")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);

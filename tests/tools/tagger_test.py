@@ -175,6 +175,18 @@ class Predict(TaggerTest):
         self.assertEqual((result.code, result.out), (1, ""))
         return result.err.replace(str(self.model), "M")
 
+    def test_standard_input_that_cannot_be_read(self):
+        command = [TRELLIS, "predict", "tagger", "--model", str(self.model)]
+        folder = os.open(self.folder, os.O_RDONLY)
+        done = subprocess.run(command, stdin=folder, capture_output=True, text=True, check=False)
+        os.close(folder)
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (1, "", "trellis: [predict tagger] cannot read standard input: Is a directory\n"))
+        done = subprocess.run(["sh", "-c", '"$0" "$@" <&-', *command], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (1, "", "trellis: [predict tagger] cannot read standard input: Bad file descriptor\n"))
+        self.assertEqual(self.predict("").code, 0)
+
     def test_files_that_are_no_tagger(self):
         head = "trellis: [predict tagger] 'M' is no tagger"
         self.assertEqual(self.refusal(lambda m: m.pop("trellis.tagger.words")),

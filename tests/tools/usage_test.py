@@ -29,6 +29,20 @@ class Usage(CommandTest):
         self.assertEqual(trellis("train", "tagger", "--epochs", "0").code, 2)
         self.assertEqual(trellis("train", "tagger", "--format", "xml").code, 2)
         self.assertEqual(trellis("op", "list", "--kind", "verb").code, 2)
+        for rate in ("nan", "inf", "0", "-1", "1x", ""):
+            result = trellis("train", "tagger", f"--lr={rate}")
+            self.assertEqual((result.code, result.out), (2, ""), rate)
+            if rate:
+                self.assertIn(f"not a positive number: {rate} (see trellis --help)", result.err)
+
+    def test_no_plugins_found(self):
+        where = {"TRELLIS_PLUGIN_PATH": str(self.folder)}
+        result = trellis("plugin", "list", env=where)
+        self.assertEqual((result.code, result.err),
+                         (0, "trellis: no plugins found (TRELLIS_PLUGIN_PATH names folders to search, "
+                             "TRELLIS_PLUGIN_DEBUG=search shows where was looked)\n"))
+        self.assertEqual(trellis("--quiet", "plugin", "list", env=where).err, "")
+        self.assertEqual(trellis("--no-plugins", "op", "list", env=where).err, "")
 
     def test_options_for_all_stand_before_or_behind(self):
         self.assertEqual(trellis("--no-plugins", "op", "list").out, trellis("op", "list", "--no-plugins").out)
