@@ -240,6 +240,22 @@ TEST_CASE("loader: exceptions that leave infer, forward or backward do not end t
     }
 }
 
+TEST_CASE(
+    "loader: a plugin built with the other std::string works, as only C crosses the boundary") {
+  const TempFolder folder;
+  const fs::path manifest = install(folder.path(), named("other-strings"));
+  const Outcome good = drive({"--plugin", manifest, "--apply", "test.square"});
+  CAPTURE(good.out);
+  CHECK(good.status == 0);
+  CHECK_FALSE(good.says("refused: "));
+  CHECK(good.says("test.square(3) = 9"));
+  const Outcome bad = drive({"--plugin", manifest, "--apply", "test.square"},
+                            {{"FIXTURE_THROW", "forward:exception"}});
+  CHECK(bad.status == 0);
+  CHECK(bad.says("refused: "));
+  CHECK(bad.says("still there: 2"));
+}
+
 TEST_CASE("loader: files that are not libraries of this machine are refused without opening them") {
   const TempFolder folder;
   const fs::path manifest = install(folder.path(), named("good"));
