@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <trellis/expr.hpp>
+
 #include "op_test.hpp"
 
 using namespace op_test;
@@ -27,4 +29,25 @@ TEST_CASE("concat_batch: joins batches of any sizes; a column counts as a vector
 TEST_CASE("concat_batch: refuses shapes that differ") {
   CHECK(refusal("concat_batch", {{{2}, {1, 2}}, {{3}, {1, 2, 3}}}) ==
         "[concat_batch] shapes differ: x0 is {2}, x1 is {3} (must be equal)");
+}
+
+TEST_CASE("reshape, slice: a batch is unpacked into its elements, one node each and no copy") {
+  for (const bool batching : {false, true}) {
+    Graph g(runtime(), {.batching = batching});
+    const std::vector<float> values{1, 2, 3, 4, 5, 6};
+    const Expr x = -g.input(Dim({2}, 3), std::span<const float>(values));
+    const Expr flat = g.apply1("reshape", {x}, {{"shape", {2, 3}}, {"batch", 1}});
+    const size_t before = g.size();
+    std::vector<Expr> elements;
+    for (int i = 0; i < 3; ++i)
+      elements.push_back(g.apply1("slice", {flat}, {{"start", i}, {"end", i + 1}, {"axis", 1}}));
+    CHECK(g.size() == before + 3);
+    for (size_t i = 0; i < 3; ++i) {
+      CHECK(elements[i].value().data() == x.value().as<float>().data() + 2 * i);
+      CHECK(elements[i].value().as_vector() ==
+            std::vector<float>{-values[2 * i], -values[2 * i + 1]});
+    }
+    g.backward(roles::sum(elements[0] + elements[2] * 3), true);
+    CHECK(x.gradient().as_vector() == std::vector<float>{1, 1, 0, 0, 3, 3});
+  }
 }
