@@ -135,7 +135,7 @@ uint64_t ExecEngine::reach(uint32_t loss, bool full) {
     }
     const Pattern& p = g_.pattern(v.pattern);
     if (p.gradient_place == GradientPlace::mirrored) {
-      for (uint32_t o = 0; o < p.n_out; ++o) {
+      for (uint32_t o = 0; o < p.n_visible; ++o) {  // hidden outputs have no gradient
         Region& r = regions_[region_[id + o]];
         if (r.used == backward_run_) continue;
         r.used = backward_run_;

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/blocks.hpp"
 #include "graph/graph_impl.hpp"
 
 namespace trellis::detail {
@@ -47,6 +48,7 @@ class ExecEngine final : public Engine {
     g_.refuse_computing("given a hook");
     hooks_.push_back({id, std::move(f)});
   }
+  void keep(uint32_t id);  // where only some values are kept
   void checkpoint();
   void revert();
   void shrink();
@@ -106,6 +108,19 @@ class ExecEngine final : public Engine {
   void make_groups(uint32_t n, uint32_t order, uint32_t first_region);
   void forget_unrun(uint32_t n, uint32_t first_group);
   void begin_run();
+  void refuse_freed(uint32_t id) const {
+    if (g_.value(id).flags & kFreed) [[unlikely]]
+      fail_freed(id);
+  }
+  [[noreturn]] void fail_freed(uint32_t id) const;
+
+  // frugal.cpp
+  void begin_frugal(std::span<const uint32_t> targets, uint32_t n);
+  void place_frugal(std::span<const uint32_t> nodes);
+  void place_view(uint32_t node);
+  void release_inputs(uint32_t node);
+  void end_frugal(uint32_t n, bool done);
+  void run_straight_frugal(uint32_t n);
   void refuse_nested(std::span<const uint32_t> targets);
 
   // forward.cpp
@@ -194,6 +209,20 @@ class ExecEngine final : public Engine {
 
   GraphImpl& g_;
   Arena forward_, backward_, tmp_;
+
+  // Of graphs that keep only what is asked for.
+  struct Block {
+    char* at;
+    uint64_t bytes;
+    uint64_t uses;  // by nodes that have no place yet; what is held never reaches 0
+  };
+  static constexpr uint32_t kHeld = 1u << 30;
+  Blocks blocks_{forward_};
+  Pool<Block> blocks_in_use_;       // of one run
+  Pool<uint32_t> block_of_, uses_;  // by value
+  std::vector<uint32_t> kept_;
+  bool frugal_run_ = false;
+  bool all_ = false;  // every open node is asked for, none by name
 
   Pool<uint32_t> order_;  // nodes in the order they ran
   Pool<Group> groups_;
