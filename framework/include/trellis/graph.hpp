@@ -72,11 +72,11 @@ enum class Mode { train, infer };
 enum class KeptValues { all, requested };
 
 struct GraphOptions {
-  Mode mode = Mode::train;      // dropout and other stochastic operators act in train mode
-  DType dtype = DType::f32;     // of inputs and constants that name none
-  bool batching = true;         // false: the sequential oracle
-  bool always_group = false;    // group nodes even where merging would not pay (for tests)
-  bool immediate = false;       // compute every node when it is made
+  Mode mode = Mode::train;    // dropout and other stochastic operators act in train mode
+  DType dtype = DType::f32;   // of inputs and constants that name none
+  bool batching = true;       // false: the sequential oracle
+  bool always_group = false;  // group nodes even where merging would not pay (for tests)
+  bool immediate = false;     // compute every node when it is made
   KeptValues values = KeptValues::all;
   bool check_validity = false;  // throw Error(numeric) at the first NaN or Inf, naming the node
   bool memo = true;             // false: run every shape inference again (for tests)
