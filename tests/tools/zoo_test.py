@@ -80,7 +80,7 @@ class Zoo(unittest.TestCase):
         run, _ = self.runs[specimen.id]
         self.assertEqual([f"{t['test']}: {t['text']}" for t in run.failed()], [], run.err)
         self.assertEqual(run.code, 0, run.err)
-        self.assertGreater(len(run.ran()), 5)
+        self.assertGreater(len(run.ran()), 1)
 
     def check_specimen(self, specimen):
         run, again = self.runs[specimen.id]
