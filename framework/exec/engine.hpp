@@ -62,7 +62,8 @@ class ExecEngine final : public Engine {
     char* grad;
     uint64_t bytes;
     uint32_t segment;
-    uint32_t used;  // stamp of the backward that needs it
+    uint32_t used;   // stamp of the backward that needs it
+    uint32_t clear;  // of the one that adds to it
   };
   struct Group {
     uint32_t key, first, count, batch;  // nodes order_[first ..]; batch: sum
@@ -83,7 +84,8 @@ class ExecEngine final : public Engine {
   enum SlotMode : uint32_t { kDirect, kGathered, kOne };
   // Of a value in a backward: its gradient is wanted and reached; another output of the node is; it
   // has a hook.
-  enum ReachBits : uint8_t { kWanted = 1, kSibling = 2, kHooked = 4 };
+  // More than one writes to its gradient, or one that cannot store; its only writer stores.
+  enum ReachBits : uint8_t { kWanted = 1, kSibling = 2, kHooked = 4, kMany = 8, kStore = 16 };
   struct Deferred {
     uint32_t key, first, count;  // nodes in order_
     uint32_t next;
@@ -163,8 +165,14 @@ class ExecEngine final : public Engine {
   [[noreturn]] void failed(trl_status st, const Pattern& p, uint32_t node, const char* phase);
 
   // backward.cpp
-  uint64_t reach(uint32_t loss, bool full);
-  void place_gradients(uint32_t loss, uint64_t bytes);
+  struct GradientBytes {
+    uint64_t cleared = 0, stored = 0;
+  };
+  GradientBytes reach(uint32_t loss, bool full);
+  void place_gradients(uint32_t loss, const GradientBytes& bytes);
+  uint32_t store_flag(uint32_t id) const {
+    return reach_[id] & kStore ? uint32_t(TRL_TENSOR_STORE) : 0u;
+  }
   char* group_gradient(std::span<const uint32_t> nodes, uint32_t output) const;
   [[noreturn]] void no_backward(const Pattern& p, uint32_t node);
   bool wants(uint32_t id) const { return reach_[id] & kWanted; }
@@ -192,6 +200,7 @@ class ExecEngine final : public Engine {
     if (st != TRL_OK) [[unlikely]]
       failed(st, p, node, "backward");
   }
+  void put_rows(uint32_t id, const char* from, const ClassInfo& c);
   void scatter(std::span<const uint32_t> nodes, uint32_t input, const char* from, bool repeat);
   void forget_gradients();
   void mark_hooks(uint32_t loss);

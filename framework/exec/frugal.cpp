@@ -98,7 +98,7 @@ void ExecEngine::end_frugal(uint32_t n, bool done) {
 // In order of ids, each node in a block of its own.
 void ExecEngine::run_straight_frugal(uint32_t n) {
   const uint32_t region = regions_.size(), first = order_.size();
-  regions_.push({nullptr, nullptr, 0, uint32_t(segments_.size()), 0});
+  regions_.push({nullptr, nullptr, 0, uint32_t(segments_.size()), 0, 0});
   segments_.push_back({1, first, 0, first, region});
   for (uint32_t i = 0; i < n; ++i) {
     const uint32_t node = todo_[i];

@@ -176,7 +176,7 @@ bool ExecEngine::resolve(uint32_t node) {
 void ExecEngine::run_straight(uint32_t n) {
   const uint32_t region = regions_.size(), first = order_.size();
   char* const memory = static_cast<char*>(forward_.allocate(room_));
-  regions_.push({memory, nullptr, 0, uint32_t(segments_.size()), 0});
+  regions_.push({memory, nullptr, 0, uint32_t(segments_.size()), 0, 0});
   segments_.push_back({1, first, 0, first, region});
   order_.resize(first + n);
   const bool checked = g_.options().check_validity || g_.core().check == CheckLevel::full;
@@ -291,7 +291,7 @@ void ExecEngine::run_batched(uint32_t n) {
     if (k == ~0u) {
       k = lkeys_.size();
       lkeys_.push({p.key, node, 0, 0, 0, regions_.size(), p.n_out, next_table});
-      for (uint32_t o = 0; o < p.n_out; ++o) regions_.push({nullptr, nullptr, 0, segment, 0});
+      for (uint32_t o = 0; o < p.n_out; ++o) regions_.push({nullptr, nullptr, 0, segment, 0, 0});
       if (p.key) {
         key_stamp_[p.key] = run_;
         key_at_[p.key] = k;
