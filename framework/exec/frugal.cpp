@@ -12,22 +12,18 @@ namespace trellis::detail {
 // user wants kept, those that nodes outside the run read, and those that nothing reads yet.
 void ExecEngine::begin_frugal(std::span<const uint32_t> targets, uint32_t n) {
   frugal_run_ = true;
-  block_of_.resize(g_.size());
+  block_of_.resize(g_.size());  // outside a run these hold zeros
   uses_.resize(g_.size());
-  blocks_in_use_.resize(1);  // 0: memory that is not ours
-  for (uint32_t i = 0; i < n; ++i)
-    for (uint32_t o = 0; o < g_.pattern_of(todo_[i]).n_out; ++o) {
-      uses_[todo_[i] + o] = 0;
-      block_of_[todo_[i] + o] = 0;
-    }
-  for (uint32_t i = 0; i < n; ++i)
-    for (const uint32_t in : g_.inputs(todo_[i]))
-      if (in != GraphImpl::kAbsent && open(g_.node_of(in))) ++uses_[in];
-  for (uint32_t i = 0; i < n; ++i)  // read by nobody, as far as anyone knows
-    for (uint32_t o = 0; o < g_.pattern_of(todo_[i]).n_visible; ++o)
-      if (uses_[todo_[i] + o] == 0) uses_[todo_[i] + o] = kHeld;
+  blocks_in_use_.resize(1);         // 0: memory that is not ours
+  for (uint32_t i = n; i-- > 0;) {  // users come before what they use
+    const uint32_t node = todo_[i], n_visible = g_.pattern_of(node).n_visible;
+    for (uint32_t o = 0; o < n_visible; ++o)  // read by nobody, as far as anyone knows
+      if (uses_[node + o] == 0) uses_[node + o] = kHeld;
+    for (const uint32_t in : g_.inputs(node))
+      if (in != GraphImpl::kAbsent && mark_[g_.node_of(in)] == run_) ++uses_[in];
+  }
   const auto hold = [&](uint32_t id) {
-    if (id < g_.size() && open(g_.node_of(id))) uses_[id] = kHeld;
+    if (mark_[g_.node_of(id)] == run_) uses_[id] = kHeld;
   };
   if (!all_) {
     for (const uint32_t t : targets) hold(t);
@@ -65,16 +61,15 @@ void ExecEngine::place_frugal(std::span<const uint32_t> nodes) {
 // A view reads the memory of its source for as long as it has users.
 void ExecEngine::place_view(uint32_t node) {
   const uint32_t src = input(node, uint32_t(g_.pattern_of(node).view_of));
-  const uint32_t block = block_of_[node] = mark_[g_.node_of(src)] == run_ ? block_of_[src] : 0;
+  const uint32_t block = block_of_[node] = block_of_[src];
   if (block) blocks_in_use_[block].uses += uses_[node];
 }
 
 // The node's inputs have one user less.
 void ExecEngine::release_inputs(uint32_t node) {
   for (const uint32_t in : g_.inputs(node)) {
-    if (in == GraphImpl::kAbsent || mark_[g_.node_of(in)] != run_) continue;
     const uint32_t block = block_of_[in];
-    if (!block || --blocks_in_use_[block].uses > 0) continue;
+    if (block == 0 || --blocks_in_use_[block].uses > 0) continue;
     blocks_.give(blocks_in_use_[block].at, blocks_in_use_[block].bytes);
   }
 }
@@ -85,13 +80,13 @@ void ExecEngine::end_frugal(uint32_t n, bool done) {
   frugal_run_ = false;
   if (!done) blocks_.forget();
   for (uint32_t i = 0; i < n; ++i)
-    for (uint32_t o = 0; o < g_.pattern_of(todo_[i]).n_out; ++o) {
-      uint32_t& flags = g_.value(todo_[i] + o).flags;
+    for (uint32_t id = todo_[i], end = id + g_.pattern_of(id).n_out; id < end; ++id) {
+      uint32_t& flags = g_.value(id).flags;
       if (!done)
         flags &= ~uint32_t(kComputed);
-      else if (const uint32_t block = block_of_[todo_[i] + o];
-               block && blocks_in_use_[block].uses == 0)
+      else if (const uint32_t block = block_of_[id]; block && blocks_in_use_[block].uses == 0)
         flags |= kFreed;
+      block_of_[id] = uses_[id] = 0;
     }
 }
 
