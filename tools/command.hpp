@@ -39,6 +39,7 @@ void add_plugin_check(CLI::App& parent, const Global& global, Action& action);
 void add_plugin_new(CLI::App& parent, const Global& global, Action& action);
 void add_plugin_dev(CLI::App& parent, const Global& global, Action& action);
 void add_plugin_header(CLI::App& parent, const Global& global, Action& action);
+void add_plugin_validate(CLI::App& parent, const Global& global, Action& action);
 void add_op_list(CLI::App& parent, const Global& global, Action& action);
 void add_op_describe(CLI::App& parent, const Global& global, Action& action);
 void add_train_tagger(CLI::App& parent, const Global& global, Action& action);

@@ -113,6 +113,7 @@ int run(int argc, char** argv) {
   add_plugin_new(plugin, global, action);
   add_plugin_dev(plugin, global, action);
   add_plugin_header(plugin, global, action);
+  add_plugin_validate(plugin, global, action);
   CLI::App& op = add_group(app, "op", "what is loaded");
   add_op_list(op, global, action);
   add_op_describe(op, global, action);
