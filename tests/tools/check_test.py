@@ -9,13 +9,13 @@ from command import PLUGINS, CommandTest, main, trellis
 
 class Check(CommandTest):
     def copy(self):
-        for name in ("trainers.so", "trainers.trellis.toml"):
-            shutil.copy(PLUGINS / name, self.folder)
+        for file in [*PLUGINS.glob("trainers*.so"), PLUGINS / "trainers.trellis.toml"]:
+            shutil.copy(file, self.folder)
         return self.folder / "trainers.trellis.toml"
 
     def test_a_shipped_one(self):
         result = trellis("plugin", "check", "trainers")
-        self.assertRegex(result.out, r"(?m)^trainers \d+\.\d+\.\d+: 0 errors, \d+ warnings?, 1 library read$")
+        self.assertRegex(result.out, r"(?m)^trainers \d+\.\d+\.\d+: 0 errors, \d+ warnings?, (1 library|\d+ libraries) read$")
         self.assertEqual((result.code, result.err), (0, ""))
         self.assertNotIn("0 errors", trellis("plugin", "check", "trainers", "--quiet").out)
 
@@ -33,7 +33,7 @@ class Check(CommandTest):
         self.assertIn("error file: [check] trainers.so: not a shared library: no ELF magic\n", result.out)
         self.assertIn("error manifest: [check] trainers.trellis.toml: declares a namespace of the shipped plugins: given "
                       "'core' (needed one of your own)\n", result.out)
-        self.assertTrue(result.out.endswith(": 2 errors, 0 warnings, 1 library read\n"), result.out)
+        self.assertIn(": 2 errors, 0 warnings, ", result.out.splitlines()[-1])
         (check,) = trellis("plugin", "check", manifest, "--json").json()
         self.assertEqual({(f["severity"], f["check"]) for f in check["findings"]},
                          {("error", "file"), ("error", "manifest")})
