@@ -52,7 +52,7 @@ def panel(axes, curves, group, title, size, unit, only=""):
     axes.set(title=title, xscale="log", yscale="log", xlabel=size, ylabel=unit)
     low, high = axes.get_ylim()
     axes.set_ylim(low / 1.5, high * 1.5)  # at least a decade, so that noise does not look like growth
-    axes.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda y, _: f"{y:,.4g}"))
+    axes.yaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda y, _: f"{y:,.0f}"))
     axes.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
 
