@@ -107,6 +107,7 @@ int run(int argc, char** argv) {
   CLI::App& plugin = add_group(app, "plugin", "what can be loaded");
   add_plugin_list(plugin, global, action);
   add_plugin_inspect(plugin, global, action);
+  add_plugin_validate(plugin, global, action);
   CLI::App& op = add_group(app, "op", "what is loaded");
   add_op_list(op, global, action);
   add_op_describe(op, global, action);

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tests, one function a file.
+#pragma once
+
+#include <span>
+
+#include "validate/test.hpp"
+
+namespace trellis::validate {
+
+std::span<const Test> forward_tests();
+std::span<const Test> gradient_tests();
+
+}  // namespace trellis::validate
