@@ -730,10 +730,13 @@ constexpr Test kTests[] = {
      "the gradient as an expression is that of backward, and can be differentiated",
      check_expand_grad},
     {"batch.merged", 6, Kind::op,
-     "merged with others, values, gradients and masks are what they are alone", check_merged},
-    {"batch.order", 6, Kind::op, "a batch element does not depend on the others", check_order},
+     "merged with others in a graph, values, gradients and masks are what they are alone",
+     check_merged},
+    {"batch.order", 6, Kind::op, "in a graph, a batch element does not depend on the others",
+     check_order},
     {"batch.elementwise", 6, Kind::op,
-     "an element-wise operator may see unrelated elements as one run", check_elementwise},
+     "in a graph, an element-wise operator may see unrelated elements as one run",
+     check_elementwise},
     {"batch.ids", 6, Kind::op, "an id beyond its bound is refused at every node", check_ids},
 };
 

@@ -67,12 +67,8 @@ std::vector<Subject> Session::subjects() {
   const trl_plugin& t = bench().tables();
   std::vector<Subject> all{{Kind::plugin, plugin.id}};
   const auto add = [&all](Kind kind, const auto* const* table, uint32_t n) {
-    for (uint32_t i = 0; i < n && table; ++i) {
-      if (!table[i]) continue;
-      // A provider has a descriptor for each element type, one after another.
-      const std::string id(view_of(table[i]->id));
-      if (all.back().kind != kind || all.back().id != id) all.push_back({kind, id});
-    }
+    for (uint32_t i = 0; i < n && table; ++i)
+      if (table[i]) all.push_back({kind, std::string(view_of(table[i]->id))});
   };
   add(Kind::op, t.ops, t.n_ops);
   add(Kind::builder, t.builders, t.n_builders);

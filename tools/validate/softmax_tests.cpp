@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <trellis/model.hpp>
 
 #include "validate/bench_host.hpp"
