@@ -160,11 +160,13 @@ void RnnSequence::fill_args(trl_step_args& a, Call& call, uint32_t l) {
   a.n_state = n_state_;
 }
 
-uint32_t RnnSequence::step(std::span<const uint32_t> predecessors, std::span<const Expr> in) {
+uint32_t RnnSequence::step(std::span<const uint32_t> predecessors, std::span<const Expr> in,
+                           SourceLine where) {
   const trl_builder_desc& desc = layers_->builder().desc;
   check_range(layers_->who(), "inputs", in.size(), desc.min_in, desc.max_in);
   check_range(layers_->who(), "predecessor states", predecessors.size(), 0, desc.max_pred);
   GraphImpl& graph = graph_of(predecessors.empty() ? 0 : predecessors[0], in);
+  const GraphImpl::LineScope line(graph, where);
   // A builder that always takes n states sees zeros for those that are missing.
   const size_t n_pred = std::max<size_t>(predecessors.size(), desc.min_pred);
   const auto predecessor = [&](size_t k) { return k < predecessors.size() ? predecessors[k] : 0; };
@@ -222,16 +224,17 @@ bool RnnSequence::whole_sequence() const {
   return desc.sequence && !drop_h_[0].acts();  // what returns into a step lies inside the builder
 }
 
-uint32_t RnnSequence::steps(uint32_t from, std::span<const Expr> xs) {
+uint32_t RnnSequence::steps(uint32_t from, std::span<const Expr> xs, SourceLine where) {
   const auto first = static_cast<uint32_t>(parents_.size());
   if (xs.empty()) return first;
   if (!whole_sequence()) {
-    for (const Expr& x : xs) from = step({&from, 1}, {&x, 1});
+    for (const Expr& x : xs) from = step({&from, 1}, {&x, 1}, where);
     return first;
   }
   const trl_builder_desc& desc = layers_->builder().desc;
   check_range(layers_->who(), "inputs", 1, desc.min_in, desc.max_in);
   GraphImpl& graph = graph_of(from, xs);
+  const GraphImpl::LineScope line(graph, where);
   Call call = layers_->graph_call(graph);
   std::vector<Expr> rows(xs.size() * row_size_);
   std::vector<uint32_t> ids, below;

@@ -22,9 +22,9 @@ class RnnSequence {
               bool constant, std::span<const Expr> s, std::span<const Expr> contexts);
 
   // Each of these makes states and returns the first one's index.
-  uint32_t step(std::span<const uint32_t> predecessors, std::span<const Expr> in);
-  uint32_t steps(uint32_t from,
-                 std::span<const Expr> xs);  // xs.size() of them, each the next one's predecessor
+  uint32_t step(std::span<const uint32_t> predecessors, std::span<const Expr> in, SourceLine where);
+  uint32_t steps(uint32_t from, std::span<const Expr> xs,
+                 SourceLine where);  // xs.size() of them, each the next one's predecessor
   uint32_t set(uint32_t from, std::span<const Expr> s);
   uint32_t set_h(uint32_t from, std::span<const Expr> h);
 

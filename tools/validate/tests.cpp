@@ -12,6 +12,7 @@ const std::vector<Test>& all_tests() {
     for (const auto part : {
              forward_tests,
              gradient_tests,
+             static_tests,
          }) {
       const std::span<const Test> some = part();
       all.insert(all.end(), some.begin(), some.end());

@@ -11,5 +11,6 @@ namespace trellis::validate {
 
 std::span<const Test> forward_tests();
 std::span<const Test> gradient_tests();
+std::span<const Test> static_tests();
 
 }  // namespace trellis::validate

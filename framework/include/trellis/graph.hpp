@@ -95,10 +95,12 @@ struct GraphStats {
   uint64_t forward_bytes = 0, backward_bytes = 0, reserved_bytes = 0;
 };
 
-// A handle; copies refer to the same graph. Destroying the last one frees it.
+// A handle; copies refer to the same graph, and moving copies. Destroying the last one frees it.
 class TRELLIS_API Graph {
  public:
   explicit Graph(const Runtime& runtime, const GraphOptions& options = {});
+  Graph(const Graph&) = default;
+  Graph& operator=(const Graph&) = default;
   explicit Graph(std::shared_ptr<detail::GraphImpl> impl) : impl_(std::move(impl)) {}
 
   // Forgets all nodes and keeps the memory; every expression becomes stale. New serial for random
@@ -143,9 +145,9 @@ class TRELLIS_API Graph {
   // Applies an operator by name ("core.tanh", "tanh", an alias). Returns its visible outputs. A
   // refused node is not added and the graph is usable.
   std::vector<Expr> apply(std::string_view op, std::span<const Expr> inputs,
-                          const Attrs& attrs = {});
-  Expr apply1(std::string_view op, std::initializer_list<Expr> inputs,
-              const Attrs& attrs = {});  // first output
+                          const Attrs& attrs = {}, SourceLine where = SourceLine::here());
+  Expr apply1(std::string_view op, std::initializer_list<Expr> inputs, const Attrs& attrs = {},
+              SourceLine where = SourceLine::here());  // first output
 
   // A node that the program's own functions compute, for what no operator does. Inputs are floats of
   // one type, which is the result's; `dim` says its shape and batch, whatever the inputs'. It is
@@ -157,11 +159,11 @@ class TRELLIS_API Graph {
   //
   // Throws Error(argument) for no inputs or an empty `forward`.
   Expr custom(std::span<const Expr> inputs, const Dim& dim, CustomForward forward,
-              CustomBackward backward = {});
+              CustomBackward backward = {}, SourceLine where = SourceLine::here());
   Expr custom(std::initializer_list<Expr> inputs, const Dim& dim, CustomForward forward,
-              CustomBackward backward = {}) {
+              CustomBackward backward = {}, SourceLine where = SourceLine::here()) {
     return custom(std::span<const Expr>(inputs.begin(), inputs.size()), dim, std::move(forward),
-                  std::move(backward));
+                  std::move(backward), where);
   }
 
   // Evaluation. Values already computed are kept.

@@ -93,7 +93,7 @@ TEST_CASE("ops: a header of another version of the plugin is noticed") {
                        "version of the plugin?)",
                        Error);
   CHECK_THROWS_WITH_AS(apply_ordered(op_name_id("core.tanh"), {}, {}, {&y, 1}),
-                       "[apply_ordered] no inputs: 0 (at least 1)", Error);
+                       "[core.tanh] no inputs: 0 (at least 1)", Error);
 }
 
 TEST_CASE("ops: an operator that the runtime lacks is an error of that runtime only") {
