@@ -7,7 +7,8 @@ using namespace trellis;
 using namespace trellis::validate;
 
 TEST_CASE("examples: shapes, absent inputs and attributes of every type") {
-  const auto all = parse_examples("f({2}x3, -, axis=-1, ids=[1,2], p=0.5, on=true, how=fast); g({})");
+  const auto all =
+      parse_examples("f({2}x3, -, axis=-1, ids=[1,2], p=0.5, on=true, how=fast); g({})");
   REQUIRE(all.size() == 2);
   CHECK(all[0].inputs.size() == 2);
   CHECK(*all[0].inputs[0] == Dim({2}, 3));

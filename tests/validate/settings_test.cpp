@@ -52,7 +52,8 @@ TEST_CASE("settings: defaults, and values for what is required") {
 }
 
 TEST_CASE("settings: one value changed at a time, with the ends of a range where asked for") {
-  trl_attr_spec on = spec(TRL_ATTR_BOOL, TRL_STR("on")), how = spec(TRL_ATTR_CHOICE, TRL_STR("how")),
+  trl_attr_spec on = spec(TRL_ATTR_BOOL, TRL_STR("on")),
+                how = spec(TRL_ATTR_CHOICE, TRL_STR("how")),
                 rate = spec(TRL_ATTR_F64, TRL_STR("rate"));
   how.choices = kWays;
   how.n_choices = 3;

@@ -248,8 +248,8 @@ void find_shapes(Context& c, Plan& plan, const Settings& settings,
                              refusal));
       }
     }
-  throw Skip{fmt::format("no shape of inputs and contexts that was tried is accepted: {}",
-                         refusal)};
+  throw Skip{
+      fmt::format("no shape of inputs and contexts that was tried is accepted: {}", refusal)};
 }
 
 std::span<const trl_attr_spec* const> specs_of(const trl_builder_desc& d) {
@@ -333,8 +333,8 @@ std::string describe(Context& c, BenchCall& call, const trl_builder_desc& d, con
                        b.n_state));
   if (b.n_prepared > 0 && d.prepare == nullptr)
     c.fail(fmt::format("{}: {} prepared expressions, but no prepare", text, b.n_prepared));
-  std::string all = fmt::format("state {} output {} prepared {}:", b.n_state, b.h_index,
-                                b.n_prepared);
+  std::string all =
+      fmt::format("state {} output {} prepared {}:", b.n_state, b.h_index, b.n_prepared);
   for (uint32_t i = 0; i < b.n_state; ++i) {
     Framed<trl_dim> dim;
     dim.value.batch = 1;
@@ -441,8 +441,7 @@ void check_pure(Context& c, const Subject& subject) {
     const Numbers before = one.output().value().as_doubles();
     const RnnState a = one.add(xs[1]), other = one.add(xs[2]), repeated = one.add(xs[1]);
     const auto compare = [&](const char* what, const Expr& got, const Numbers& needed) {
-      if (const std::string d =
-              difference("the output", got.value().as_doubles(), needed, 0, 0);
+      if (const std::string d = difference("the output", got.value().as_doubles(), needed, 0, 0);
           !d.empty())
         c.fail(fmt::format("{}: {}: {}", plan.text, what, d));
     };
@@ -452,8 +451,8 @@ void check_pure(Context& c, const Subject& subject) {
     compare("a state after steps were made from it", one.output(), before);
     // Handed in again, a state is the same state.
     std::vector<Expr> zeros = start.s();
-    compare("a start state that is given", net.chain().start(g, zeros, contexts).add(xs[0]).output(),
-            before);
+    compare("a start state that is given",
+            net.chain().start(g, zeros, contexts).add(xs[0]).output(), before);
     compare("a state that is set", start.set_s(one.s()).add(xs[1]).output(),
             a.output().value().as_doubles());
   });
@@ -483,9 +482,9 @@ void check_batched(Context& c, const Subject& subject) {
       for (const Step& x : xs) single.push_back(part(x));
       const std::vector<Expr> alone = net.run(g, single, part(contexts));
       for (size_t t = 0; t < whole.size(); ++t)
-        if (const std::string d = difference(
-                fmt::format("output {}", t), whole[t].value().batch_element(b).as_doubles(),
-                alone[t].value().as_doubles(), 1e-12, 1e-12);
+        if (const std::string d = difference(fmt::format("output {}", t),
+                                             whole[t].value().batch_element(b).as_doubles(),
+                                             alone[t].value().as_doubles(), 1e-12, 1e-12);
             !d.empty())
           c.fail(fmt::format("{}: element {} of a batch of 3, and alone: {}", plan.text, b, d));
     }
@@ -519,8 +518,7 @@ void check_sequence(Context& c, const Subject& subject) {
         if (out.size() != rest.size())
           c.fail(fmt::format("{}: {} outputs of a sequence of {}", plan.text, out.size(),
                              rest.size()));
-        if (!net.run_steps(from, {}).empty())
-          c.fail(plan.text + ": an empty sequence has outputs");
+        if (!net.run_steps(from, {}).empty()) c.fail(plan.text + ": an empty sequence has outputs");
         finish(g, net, xs, out, true, outcomes[whole]);
       }
       // One product of all steps may round differently from a product for each.
@@ -536,7 +534,8 @@ void check_sequence(Context& c, const Subject& subject) {
 struct TemporaryFile {
   std::filesystem::path path;
   TemporaryFile() {
-    std::string name = (std::filesystem::temp_directory_path() / "trellis-validate-XXXXXX").string();
+    std::string name =
+        (std::filesystem::temp_directory_path() / "trellis-validate-XXXXXX").string();
     const int fd = ::mkstemp(name.data());
     if (fd < 0) throw Failure{"no temporary file can be made: " + name};
     ::close(fd);
@@ -551,7 +550,8 @@ struct TemporaryFile {
 
 void check_save(Context& c, const Subject& subject) {
   each(c, subject, [&](const Plan& plan, uint32_t layers) {
-    Net net(c.runtime(), plan, DType::f32, layers, 11), fresh(c.runtime(), plan, DType::f32, layers, 12);
+    Net net(c.runtime(), plan, DType::f32, layers, 11),
+        fresh(c.runtime(), plan, DType::f32, layers, 12);
     // A file outlives the process: other names next time are as bad as other numbers.
     if (layers == 1)
       for (size_t i = 0; i < plan.names.size(); ++i)
@@ -563,8 +563,8 @@ void check_save(Context& c, const Subject& subject) {
     const TemporaryFile file;
     save_weights(net.model(), file.path);
     load_weights(fresh.model(), file.path);
-    same(c, plan, "saved, and loaded into a new model",
-         run(fresh, true, kMany, Mode::infer, false), before, 0, 0);
+    same(c, plan, "saved, and loaded into a new model", run(fresh, true, kMany, Mode::infer, false),
+         before, 0, 0);
   });
 }
 

@@ -69,8 +69,7 @@ std::string param_text(const trl_param_spec& spec, const std::string& what) {
            ch == '.' || ch == '-' || ch == '_';
   };
   if (name.empty() || !std::all_of(name.begin(), name.end(), plain))
-    throw Failure{
-        fmt::format("{} is called '{}' (needed [A-Za-z0-9._-], not empty)", what, name)};
+    throw Failure{fmt::format("{} is called '{}' (needed [A-Za-z0-9._-], not empty)", what, name)};
   if (spec.flags & ~kKnown)
     throw Failure{fmt::format("{} has unknown flags: {:#x}", what, spec.flags)};
   if (bool(spec.flags & TRL_PARAM_LOOKUP) != (spec.n_rows > 0))

@@ -64,7 +64,8 @@ bool has_gradient(const Op& op) {
 Numbers element(const Numbers& of, uint32_t batch, uint32_t b, uint32_t lists) {
   if (lists == 1) return of;
   const size_t n = of.size() / batch;
-  return Numbers(of.begin() + static_cast<long>(b * n), of.begin() + static_cast<long>((b + 1) * n));
+  return Numbers(of.begin() + static_cast<long>(b * n),
+                 of.begin() + static_cast<long>((b + 1) * n));
 }
 
 struct Options {
@@ -287,10 +288,9 @@ void check_merged(Context& c, const Subject& subject) {
       };
       const size_t outs = op.n_visible(), ins = one.inputs.size();
       for (size_t k = 0; k < single.outputs.size(); ++k)
-        if (const std::string d =
-                difference(name("merged with others: output", calls.size(), k, outs),
-                           merged.outputs[k], single.outputs[k], draws ? 0 : 1e-11,
-                           draws ? 0 : 1e-11);
+        if (const std::string d = difference(
+                name("merged with others: output", calls.size(), k, outs), merged.outputs[k],
+                single.outputs[k], draws ? 0 : 1e-11, draws ? 0 : 1e-11);
             !d.empty())
           c.fail(d);
       for (size_t k = 0; k < single.gradients.size(); ++k)
@@ -303,9 +303,8 @@ void check_merged(Context& c, const Subject& subject) {
       if (op.has(TRL_OP_STOCHASTIC | TRL_OP_MODE)) continue;
       together.mode = Mode::infer;
       together.gradient = false;
-      if (const std::string d =
-              difference("merged in inference mode: output", run(c, calls, together).outputs,
-                         merged.outputs, 0, 0);
+      if (const std::string d = difference("merged in inference mode: output",
+                                           run(c, calls, together).outputs, merged.outputs, 0, 0);
           !d.empty())
         c.fail(fmt::format("{}: {}", one.text(), d));
     }
@@ -377,9 +376,10 @@ void check_order(Context& c, const Subject& subject) {
       if (const std::string d =
               difference(fmt::format("output {}", k), turned.outputs[k], needed, 1e-12, 1e-12);
           !d.empty())
-        c.fail(fmt::format("{}: its batch elements in the order {}: {} (that element in the order "
-                           "given)",
-                           one.text(), fmt::join(order, ","), d));
+        c.fail(
+            fmt::format("{}: its batch elements in the order {}: {} (that element in the order "
+                        "given)",
+                        one.text(), fmt::join(order, ","), d));
     }
     // By itself, each element is what it is in the batch.
     for (uint32_t b = 0; b < one.batch; b += std::max(1u, one.batch / 3)) {
@@ -389,9 +389,9 @@ void check_order(Context& c, const Subject& subject) {
       single.c.batch = 1;
       const Outcome alone = run(c, single, o);
       for (size_t k = 0; k < plain.outputs.size(); ++k)
-        if (const std::string d = difference(
-                fmt::format("output {}", k), alone.outputs[k],
-                element(plain.outputs[k], one.batch, b, one.batch), 1e-12, 1e-12);
+        if (const std::string d =
+                difference(fmt::format("output {}", k), alone.outputs[k],
+                           element(plain.outputs[k], one.batch, b, one.batch), 1e-12, 1e-12);
             !d.empty())
           c.fail(fmt::format("{}: batch element {} alone: {} (in the batch)", one.text(), b, d));
     }
@@ -490,8 +490,9 @@ void check_ids(Context& c, const Subject& subject) {
       Graph g(c.runtime(), {.dtype = DType::f64});
       std::vector<Expr> xs;
       for (size_t k = 0; k < good.values.size(); ++k)
-        xs.push_back(one.inputs[k] ? g.input(*one.inputs[k], std::span<const double>(good.values[k]))
-                                   : Expr());
+        xs.push_back(one.inputs[k]
+                         ? g.input(*one.inputs[k], std::span<const double>(good.values[k]))
+                         : Expr());
       // Before the first good one, and after it, when the shapes are known.
       for (const bool known : {false, true}) {
         if (known) g.apply(op.id(), xs, attrs_of(one));
@@ -511,8 +512,8 @@ void check_ids(Context& c, const Subject& subject) {
               c.fail(fmt::format("{}: not refused, though '{}' ends at {}", wrong.text(),
                                  view_of(spec.key), first - 1));
             if (g.size() != nodes)
-              c.fail(fmt::format("{}: refused, but {} nodes stayed", wrong.text(),
-                                 g.size() - nodes));
+              c.fail(
+                  fmt::format("{}: refused, but {} nodes stayed", wrong.text(), g.size() - nodes));
             ++refused;
           }
       }
@@ -605,8 +606,9 @@ void differences(Context& c, const Applied& a, const Options& o, const Outcome& 
     }
     const double needed = (loss(up) - loss(down)) / (2 * h);
     if (!close(got, needed, 1e-6, 1e-6))
-      c.fail(fmt::format("{}: gradient of input {} along a random direction is {} (differences: {})",
-                         a.c.text(), i, got, needed));
+      c.fail(
+          fmt::format("{}: gradient of input {} along a random direction is {} (differences: {})",
+                      a.c.text(), i, got, needed));
   }
 }
 
@@ -639,22 +641,20 @@ struct Derivatives {
 };
 
 Derivatives derive(Context& c, const Applied& a, bool batching) {
-  Graph g(c.runtime(), {.dtype = DType::f64, .batching = batching, .always_group = batching,
-                        .serial = 77});
+  Graph g(c.runtime(),
+          {.dtype = DType::f64, .batching = batching, .always_group = batching, .serial = 77});
   RandomEngine r(kWeights);
   const auto projected = [&](const Expr& y) {
     Tensor w(y.dim(), y.dtype());
     for (uint64_t k = 0; k < w.dim().total(); ++k) w.set(k, r.uniform() * 2 - 1);
     const Expr sum = roles::sum_batches(roles::sum(roles::mul(y, g.input(w))));
-    return y.dtype() == DType::f64
-               ? sum
-               : g.apply1("core.cast", {sum}, {{"dtype", std::string("f64")}});
+    return y.dtype() == DType::f64 ? sum
+                                   : g.apply1("core.cast", {sum}, {{"dtype", std::string("f64")}});
   };
   std::vector<Expr> xs, wanted;
   for (size_t i = 0; i < a.values.size(); ++i) {
-    xs.push_back(a.c.inputs[i]
-                     ? g.input(*a.c.inputs[i], std::span<const double>(a.values[i]))
-                     : Expr());
+    xs.push_back(a.c.inputs[i] ? g.input(*a.c.inputs[i], std::span<const double>(a.values[i]))
+                               : Expr());
     if (takes_gradient(a.c, i, DType::f64)) wanted.push_back(xs[i]);
   }
   Expr loss = g.constant(Dim(), 0);
@@ -687,8 +687,7 @@ void check_expand_grad(Context& c, const Subject& subject) {
     const Applied a = draw(one, c.seed());
     for (const bool batching : {false, true}) {
       const Derivatives d = derive(c, a, batching);
-      if (const std::string text =
-              difference("gradient", d.expression, d.backward, 1e-10, 1e-10);
+      if (const std::string text = difference("gradient", d.expression, d.backward, 1e-10, 1e-10);
           !text.empty())
         c.fail(fmt::format("{}: expand_grad, and the kernel's backward: {}", one.text(), text));
       if (!smooth) continue;
@@ -707,14 +706,15 @@ void check_expand_grad(Context& c, const Subject& subject) {
         }
         ++w;
       }
-      const double needed = (derive(c, up, batching).along - derive(c, down, batching).along) /
-                            (2 * h);
+      const double needed =
+          (derive(c, up, batching).along - derive(c, down, batching).along) / (2 * h);
       // Sums of many terms, of which some are steep: what rounding leaves of a difference.
       const double scale = std::max({1.0, std::fabs(got), std::fabs(needed), std::fabs(d.along)});
       if (!(std::fabs(got - needed) <= 1e-6 * scale))
-        c.fail(fmt::format("{}: second derivative of expand_grad along a random direction is {} "
-                           "(differences: {})",
-                           one.text(), got, needed));
+        c.fail(
+            fmt::format("{}: second derivative of expand_grad along a random direction is {} "
+                        "(differences: {})",
+                        one.text(), got, needed));
       ++second;
     }
   });
@@ -730,10 +730,13 @@ constexpr Test kTests[] = {
      "the gradient as an expression is that of backward, and can be differentiated",
      check_expand_grad},
     {"batch.merged", 6, Kind::op,
-     "merged with others, values, gradients and masks are what they are alone", check_merged},
-    {"batch.order", 6, Kind::op, "a batch element does not depend on the others", check_order},
+     "merged with others in a graph, values, gradients and masks are what they are alone",
+     check_merged},
+    {"batch.order", 6, Kind::op, "in a graph, a batch element does not depend on the others",
+     check_order},
     {"batch.elementwise", 6, Kind::op,
-     "an element-wise operator may see unrelated elements as one run", check_elementwise},
+     "in a graph, an element-wise operator may see unrelated elements as one run",
+     check_elementwise},
     {"batch.ids", 6, Kind::op, "an id beyond its bound is refused at every node", check_ids},
 };
 

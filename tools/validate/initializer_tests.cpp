@@ -41,9 +41,10 @@ struct Target {
 };
 
 std::vector<Target> targets() {
-  return {{Dim{}},           {Dim{1}},           {Dim{2}},        {Dim{3}},
-          {Dim{17}},         {Dim{257}},         {Dim{1, 1}},     {Dim{1, 7}},
-          {Dim{4, 4}},       {Dim{3, 5}},        {Dim{5, 3}},     {Dim{31, 31}},
+  return {{Dim{}},           {Dim{1}},           {Dim{2}},
+          {Dim{3}},          {Dim{17}},          {Dim{257}},
+          {Dim{1, 1}},       {Dim{1, 7}},        {Dim{4, 4}},
+          {Dim{3, 5}},       {Dim{5, 3}},        {Dim{31, 31}},
           {Dim{2, 3, 4}},    {Dim{3, 2, 4, 5}},  {Dim{2, 1, 2, 1, 2}},
           {Dim{3, 1}, true}, {Dim{5, 13}, true}, {Dim{2, 3, 4}, true}};
 }
@@ -64,8 +65,8 @@ class Filler {
     context_.at(text);
     Guarded memory(t.dim.total() * dtype_size(dtype), "the parameter " + t.text());
     memory.fill(poison);
-    const trl_tensor whole{memory.data(),          t.dim.total(), t.dim,
-                           static_cast<uint16_t>(dtype), TRL_CPU,       6, 0};
+    const trl_tensor whole{
+        memory.data(), t.dim.total(), t.dim, static_cast<uint16_t>(dtype), TRL_CPU, 6, 0};
     trl_tensor value = whole;
     trl_fill_args args{};
     args.struct_size = sizeof args;
@@ -94,8 +95,7 @@ class Filler {
     return TensorView(memory.data(), t.dim, dtype).as_doubles();
   }
   std::string what(const Settings& s, const Target& t, DType dtype) const {
-    return fmt::format("{}({}) of {} {}", view_of(desc_.id), s.text(), t.text(),
-                       dtype_name(dtype));
+    return fmt::format("{}({}) of {} {}", view_of(desc_.id), s.text(), t.text(), dtype_name(dtype));
   }
   const std::string& refusal() const { return refusal_; }
 
@@ -154,9 +154,10 @@ void check_fill(Context& c, const Subject& subject) {
   if (depends) return;
   // A formula "w ~ ..." says that the numbers are drawn.
   if (varied && view_of(d.formula).find('~') != std::string_view::npos)
-    c.fail(fmt::format("{}: the same numbers from every stream, so that all parameters of one shape "
-                       "begin alike (formula: {})",
-                       subject.id, view_of(d.formula)));
+    c.fail(
+        fmt::format("{}: the same numbers from every stream, so that all parameters of one shape "
+                    "begin alike (formula: {})",
+                    subject.id, view_of(d.formula)));
   c.note("draws no random numbers");
 }
 
@@ -183,8 +184,8 @@ void check_moments(Context& c, const Subject& subject) {
       const auto f64 = filler.fill(s, t, DType::f64, kStream, 0xA5);
       const auto f32 = filler.fill(s, t, DType::f32, kStream, 0xA5);
       if (f64.has_value() != f32.has_value())
-        c.fail(filler.what(s, t, DType::f32) + ": one float type is filled, the other refused: " +
-               filler.refusal());
+        c.fail(filler.what(s, t, DType::f32) +
+               ": one float type is filled, the other refused: " + filler.refusal());
       if (!f64) continue;
       const std::string text = filler.what(s, t, DType::f64);
       for (size_t i = 0; i < f64->size(); ++i)

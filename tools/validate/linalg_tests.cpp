@@ -27,14 +27,13 @@ std::vector<const trl_linalg_desc*> providers(Context& c, const Subject& subject
     const trl_linalg_desc& d = *tables.linalgs[i];
     if (view_of(d.id) != subject.id || (d.device.n != 0 && view_of(d.device) != "cpu")) continue;
     if (d.dtype != TRL_F32 && d.dtype != TRL_F64)
-      c.fail(fmt::format("{}: element type {} on the CPU (needed f32 or f64)", subject.id,
-                         d.dtype));
+      c.fail(
+          fmt::format("{}: element type {} on the CPU (needed f32 or f64)", subject.id, d.dtype));
     if (d.check != nullptr) {
       BenchCall call(c.bench());
       call.self = c.bench().self();
       const trl_status status = call.run("check", [&] { return d.check(&call); });
-      if (status == TRL_E_UNSUPPORTED)
-        c.skip(fmt::format("its self check says: {}", call.text));
+      if (status == TRL_E_UNSUPPORTED) c.skip(fmt::format("its self check says: {}", call.text));
       call.succeed("check", status);
     }
     out.push_back(&d);
@@ -73,8 +72,7 @@ void product(Context& c, const trl_linalg_desc& d, const Shape& s, Tally& tally)
   }
   call.succeed(text, status);
   ++tally.done;
-  if (const std::string wrong = x.difference(); !wrong.empty())
-    c.fail(head_of(d, s) + wrong);
+  if (const std::string wrong = x.difference(); !wrong.empty()) c.fail(head_of(d, s) + wrong);
 }
 
 uint64_t extent(uint64_t rows, uint64_t cols, uint64_t ld) { return (cols - 1) * ld + rows; }
@@ -131,11 +129,9 @@ void fenced_product(Context& c, const trl_linalg_desc& d, const Shape& s, Tally&
     if (!operand->intact())
       c.fail(fmt::format("{}: {} was written", text, operand == &a ? "A" : "B"));
   for (const Fenced<T>* operand : {&a, &b, &out})
-    if (const std::string damage = operand->damage(); !damage.empty())
-      c.fail(text + ": " + damage);
+    if (const std::string damage = operand->damage(); !damage.empty()) c.fail(text + ": " + damage);
   std::memcpy(x.args().c, out.data(), out.size());
-  if (const std::string wrong = x.difference(); !wrong.empty())
-    c.fail(head_of(d, s) + wrong);
+  if (const std::string wrong = x.difference(); !wrong.empty()) c.fail(head_of(d, s) + wrong);
 }
 
 // Every number of rows, columns and depth around tiles and vectors, then larger than a block of

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <trellis/model.hpp>
 
 #include "validate/bench_host.hpp"
@@ -114,8 +115,7 @@ class Layer {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       // A table is given whole.
       const Parameter& p = parameters_[i];
-      params.push_back(call_.to_c(
-          tables_[i] ? g.table(model_.lookup(p.name())) : g.parameter(p)));
+      params.push_back(call_.to_c(tables_[i] ? g.table(model_.lookup(p.name())) : g.parameter(p)));
     }
     trl_expr out{};
     trl_softmax_args args{};
@@ -233,17 +233,18 @@ void differences(Context& c, Layer& layer, const Plan& plan, const std::string& 
   const std::vector<Numbers> exact = gradients(g, layer, projection(g, {&y, 1}, 7), {&x, 1});
   const auto compare = [&](const std::string& of, size_t i, double got, double needed) {
     if (!close(got, needed, 1e-6, 1e-8))
-      c.fail(fmt::format("{}: {}: gradient of {}, element {} is {} (differences: {})",
-                         layer.text(), what, of, i, got, needed));
+      c.fail(fmt::format("{}: {}: gradient of {}, element {} is {} (differences: {})", layer.text(),
+                         what, of, i, got, needed));
   };
   for (size_t i = 0; i < h.size(); ++i) {
     const double at = h[i];
-    compare("h", i, exact[0][i], slope(
-                                     [&](double v) {
-                                       h[i] = v;
-                                       return loss();
-                                     },
-                                     at));
+    compare("h", i, exact[0][i],
+            slope(
+                [&](double v) {
+                  h[i] = v;
+                  return loss();
+                },
+                at));
     h[i] = at;
   }
   for (size_t p = 0; p < layer.parameters().size(); ++p) {
@@ -252,12 +253,13 @@ void differences(Context& c, Layer& layer, const Plan& plan, const std::string& 
     const TensorView value = parameter.value();
     for (uint64_t i = 0; i < std::min<uint64_t>(value.dim().total(), 64); ++i) {
       const double at = value.at(i);
-      compare("parameter " + parameter.name(), i, exact[1 + p][i], slope(
-                                                                       [&](double v) {
-                                                                         value.set(i, v);
-                                                                         return loss();
-                                                                       },
-                                                                       at));
+      compare("parameter " + parameter.name(), i, exact[1 + p][i],
+              slope(
+                  [&](double v) {
+                    value.set(i, v);
+                    return loss();
+                  },
+                  at));
       value.set(i, at);
     }
   }
@@ -309,9 +311,10 @@ void check_loss(Context& c, const Subject& subject) {
     double sum = 0;
     for (const double s : scores) sum += std::exp(s);
     if (!close(sum, 1, 1e-9, 0))
-      c.fail(fmt::format("{}: the probabilities of all {} classes add up to {} (needed 1: scores "
-                         "are log-probabilities)",
-                         layer.text(), scores.size(), sum));
+      c.fail(
+          fmt::format("{}: the probabilities of all {} classes add up to {} (needed 1: scores "
+                      "are log-probabilities)",
+                      layer.text(), scores.size(), sum));
     for (uint32_t id = 0; id < plan.classes; ++id) {
       const Expr loss = layer.loss(g, h, {int64_t{id}});
       if (loss.dim().total() != 1)
@@ -370,26 +373,27 @@ void check_batched(Context& c, const Subject& subject) {
           scores.push_back(layer.scores(g, leaves[b]));
         }
       }
-      const std::vector<Expr> loss{
-          g.custom(std::span<const Expr>(losses), Dim(),
-                   [](auto in, const TensorView& y) {
-                     double sum = 0;
-                     for (const TensorView& x : in)
-                       for (const double v : x.as_doubles()) sum += v;
-                     y.set(0, sum);
-                   },
-                   [](auto, const TensorView&, const TensorView& d_y, auto d_in) {
-                     for (const TensorView& dx : d_in)
-                       for (uint64_t k = 0; !dx.empty() && k < dx.dim().total(); ++k)
-                         dx.set(k, dx.at(k) + d_y.at(0));
-                   })};
+      const std::vector<Expr> loss{g.custom(
+          std::span<const Expr>(losses), Dim(),
+          [](auto in, const TensorView& y) {
+            double sum = 0;
+            for (const TensorView& x : in)
+              for (const double v : x.as_doubles()) sum += v;
+            y.set(0, sum);
+          },
+          [](auto, const TensorView&, const TensorView& d_y, auto d_in) {
+            for (const TensorView& dx : d_in)
+              for (uint64_t k = 0; !dx.empty() && k < dx.dim().total(); ++k)
+                dx.set(k, dx.at(k) + d_y.at(0));
+          })};
       const std::vector<Numbers> exact = gradients(g, layer, loss, leaves);
       Numbers v, s, dh;
       for (const Expr& e : losses)
         for (const double x : e.value().as_doubles()) v.push_back(x);
       for (const Expr& e : scores)
         for (const double x : e.value().as_doubles()) s.push_back(x);
-      for (size_t i = 0; i < leaves.size(); ++i) dh.insert(dh.end(), exact[i].begin(), exact[i].end());
+      for (size_t i = 0; i < leaves.size(); ++i)
+        dh.insert(dh.end(), exact[i].begin(), exact[i].end());
       values.push_back({v, s});
       slopes.push_back({dh});
       slopes.back().insert(slopes.back().end(), exact.begin() + static_cast<long>(leaves.size()),

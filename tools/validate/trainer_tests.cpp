@@ -62,7 +62,8 @@ class Bench {
     call_.self = c.bench().self();
     for (uint16_t i = 0; i < rule.desc->n_slots; ++i) {
       const trl_slot_spec& slot = *rule.desc->slots[i];
-      slots_.emplace_back(bytes(), fmt::format("slot '{}' {}", view_of(slot.name), dim.to_string()));
+      slots_.emplace_back(bytes(),
+                          fmt::format("slot '{}' {}", view_of(slot.name), dim.to_string()));
       tensor_tools::fill(view(slots_.back()), slot.init);
     }
   }
@@ -84,9 +85,7 @@ class Bench {
     for (const Guarded* g : parts()) out.push_back(g->name());
     return out;
   }
-  size_t row_bytes() const {
-    return bytes() / (dim_.rank == 0 ? 1 : dim_.d[dim_.rank - 1]);
-  }
+  size_t row_bytes() const { return bytes() / (dim_.rank == 0 ? 1 : dim_.d[dim_.rank - 1]); }
 
   // One step with these gradients, of the whole parameter or of rows.
   void step(std::span<const double> gradient, uint64_t number,
@@ -119,9 +118,8 @@ class Bench {
     args.grad_scale = scale;
     args.step = number;
     if (rule_.desc->begin_step != nullptr)
-      call_.must("begin_step", [&] {
-        return rule_.desc->begin_step(&call_, args.attrs, args.n_attrs, number);
-      });
+      call_.must("begin_step",
+                 [&] { return rule_.desc->begin_step(&call_, args.attrs, args.n_attrs, number); });
     call_.must(text() + ": update", [&] { return kernel_.update(&args); });
     for (const Guarded* part : parts()) check(*part);
     check(grad);
@@ -173,8 +171,8 @@ void finite(Context& c, const Bench& bench, const Numbers& v, const char* when) 
 void check_writes(Context& c, const Subject& subject) {
   for (const Rule& rule : rules(c, subject))
     for (const trl_update_desc* kernel : rule.kernels) {
-      for (const uint32_t n : {1u, 2u, 3u, 4u, 5u, 7u, 8u, 9u, 15u, 16u, 17u, 31u, 33u, 64u, 67u,
-                               257u}) {
+      for (const uint32_t n :
+           {1u, 2u, 3u, 4u, 5u, 7u, 8u, 9u, 15u, 16u, 17u, 31u, 33u, 64u, 67u, 257u}) {
         Bench bench(c, rule, *kernel, Dim{n});
         c.at(bench.text());
         RandomEngine random(c.seed(), n);
@@ -214,10 +212,10 @@ void check_writes(Context& c, const Subject& subject) {
                   std::find(touched[t].begin(), touched[t].end(), row) == touched[t].end();
               if (rests && std::memcmp(before[part].data() + at, after[part].data() + at,
                                        bench.row_bytes()) != 0)
-                c.fail(fmt::format("{}: row {} has no gradient and {} was written there (rows "
-                                   "with one: {})",
-                                   bench.text(), row, bench.names()[part],
-                                   fmt::join(touched[t], ", ")));
+                c.fail(fmt::format(
+                    "{}: row {} has no gradient and {} was written there (rows "
+                    "with one: {})",
+                    bench.text(), row, bench.names()[part], fmt::join(touched[t], ", ")));
             }
         }
       }
@@ -250,9 +248,10 @@ void check_quadratic(Context& c, const Subject& subject) {
       if (const std::string d = difference("the parameter", scaled, plain, 10 * tolerance(*kernel),
                                            tolerance(*kernel));
           !d.empty())
-        c.fail(fmt::format("{} {}: a gradient four times as large with grad_scale 0.25 moves "
-                           "otherwise: {}",
-                           rule.text, dtype_name(static_cast<DType>(kernel->dtype)), d));
+        c.fail(
+            fmt::format("{} {}: a gradient four times as large with grad_scale 0.25 moves "
+                        "otherwise: {}",
+                        rule.text, dtype_name(static_cast<DType>(kernel->dtype)), d));
       ends.push_back(plain);
     }
     if (ends.size() > 1)
@@ -315,10 +314,10 @@ void check_sparse(Context& c, const Subject& subject) {
             for (uint32_t k = 0; k < size; ++k) {
               const double got = all[touched[i] * size + k], dense = needed[i * size + k];
               if (!close(got, dense, tolerance(*kernel), tolerance(*kernel)))
-                c.fail(fmt::format("{}: element {} of row {} is {} after step {} by rows {} "
-                                   "(dense: {})",
-                                   table.text(), k, touched[i], got, t, fmt::join(touched, ", "),
-                                   dense));
+                c.fail(fmt::format(
+                    "{}: element {} of row {} is {} after step {} by rows {} "
+                    "(dense: {})",
+                    table.text(), k, touched[i], got, t, fmt::join(touched, ", "), dense));
             }
         }
       }
@@ -354,9 +353,10 @@ void check_resume(Context& c, const Subject& subject) {
       const auto got = resumed.state(), needed = whole.state();
       for (size_t part = 0; part < got.size(); ++part)
         if (got[part] != needed[part])
-          c.fail(fmt::format("{}: {} after {} steps and {} more from what was saved is not what it "
-                             "is after {} (a rule keeps everything in its slots)",
-                             whole.text(), whole.names()[part], kSaved, kSteps - kSaved, kSteps));
+          c.fail(
+              fmt::format("{}: {} after {} steps and {} more from what was saved is not what it "
+                          "is after {} (a rule keeps everything in its slots)",
+                          whole.text(), whole.names()[part], kSaved, kSteps - kSaved, kSteps));
     }
     // restart() makes the next step a first step.
     for (const DType dtype : {DType::f32, DType::f64}) {
