@@ -17,7 +17,7 @@ import unittest
 
 import zoo
 
-TRELLIS = sys.argv[1]
+TRELLIS = os.path.abspath(sys.argv[1])
 FULL = "--full" in sys.argv
 NAMES = [a for a in sys.argv[2:] if not a.startswith("--")]
 FOLDER = pathlib.Path(os.environ["TRELLIS_ZOO"])

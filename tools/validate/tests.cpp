@@ -12,13 +12,13 @@ const std::vector<Test>& all_tests() {
     for (const auto part : {
              forward_tests,
              gradient_tests,
+             static_tests,
              graph_tests,
              builder_tests,
              softmax_tests,
              initializer_tests,
              trainer_tests,
              linalg_tests,
-             static_tests,
          }) {
       const std::span<const Test> some = part();
       all.insert(all.end(), some.begin(), some.end());
