@@ -9,7 +9,11 @@
 
 namespace trellis::validate {
 
+std::span<const Test> load_tests();
+std::span<const Test> shape_tests();
 std::span<const Test> forward_tests();
 std::span<const Test> gradient_tests();
+std::span<const Test> batch_tests();
+std::span<const Test> fault_tests();
 
 }  // namespace trellis::validate
