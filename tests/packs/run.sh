@@ -90,6 +90,7 @@ for compilers in 'gcc g++' 'clang clang++'; do
   check "$compilers: operator in C" describes acme.hard_tanh operator
   check "$compilers: trainer" describes acme.lion trainer
   check "$compilers: builder" describes acme.mgu builder
+  check "$compilers: keeps every contract" trellis --quiet plugin validate build/acme-pack.trellis.toml --level 10
   check "$compilers: learns with swish" learns acme.swish
   check "$compilers: predicts" predicts --plugins trellis.toml
   check "$compilers: learns with hard_tanh" learns acme.hard_tanh

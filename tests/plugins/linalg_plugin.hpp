@@ -10,9 +10,13 @@
 #include <cstdlib>
 #include <string>
 
-#include "products.hpp"
+#include "validate/products.hpp"
 
 namespace trellis::test {
+
+using validate::awkward_shapes;
+using validate::Operands;
+using validate::Shape;
 
 struct StubCall : trl_call {
   StubCall() : trl_call{&table(), nullptr} {}

@@ -435,13 +435,18 @@ void draw_attr(Case& c, size_t attr, RandomEngine& random) {
     if (s.lo <= s.hi) hi = std::min(hi, static_cast<int64_t>(std::min(s.hi, 1e15)));
   }
   hi = std::max(hi, lo);
+  // Where neither bound nor range says what is allowed, what the example has is.
+  const std::vector<int64_t> known =
+      bound_of(c, attr) == 0 && !(s.lo <= s.hi) ? a.is : std::vector<int64_t>();
   a.is.clear();
   a.offsets = {0};
   for (uint32_t b = 0; b < c.batch; ++b) {
     const uint32_t least = s.min_each, most = std::min(s.max_each, least + 3);
     const uint64_t n = least + random.below(most - least + 1);
     for (uint64_t k = 0; k < n; ++k)
-      a.is.push_back(lo + static_cast<int64_t>(random.below(static_cast<uint64_t>(hi - lo) + 1)));
+      a.is.push_back(known.empty() ? lo + static_cast<int64_t>(
+                                              random.below(static_cast<uint64_t>(hi - lo) + 1))
+                                   : known[random.below(known.size())]);
     a.offsets.push_back(static_cast<uint32_t>(a.is.size()));
   }
 }

@@ -16,6 +16,12 @@ const std::vector<Test>& all_tests() {
              gradient_tests,
              batch_tests,
              fault_tests,
+             graph_tests,
+             builder_tests,
+             softmax_tests,
+             initializer_tests,
+             trainer_tests,
+             linalg_tests,
          }) {
       const std::span<const Test> some = part();
       all.insert(all.end(), some.begin(), some.end());

@@ -6,11 +6,14 @@
 #include <thread>
 
 #include "allocations.hpp"
-#include "products.hpp"
 #include "runtime/call.hpp"
+#include "validate/products.hpp"
 
 using namespace trellis;
 using namespace trellis::test;
+using validate::awkward_shapes;
+using validate::Operands;
+using validate::Shape;
 
 namespace {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products for tests: operands with padding, and what plain loops in double make of them.
+// Matrix products to try providers with: operands with padding, and what plain loops in double make
+// of them.
 #pragma once
 
 #include <trellis/abi/host.h>
@@ -12,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace trellis::test {
+namespace trellis::validate {
 
 struct Shape {
   uint64_t m, n, k;
@@ -30,6 +31,19 @@ struct Shape {
            (share_b ? " shared b" : "") + (sum ? " sum" : "");
   }
 };
+
+// What a product counts as when the host looks for a provider: one bit TRL_MM_*. n and k are at least
+// 1. A vector that is strided (B transposed, n 1) is no class of its own.
+inline uint32_t class_of(const Shape& s) {
+  const double volume =
+      static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  if (s.n == 1 && s.trans_b && s.k > 1) return TRL_MM_SKINNY;
+  if (s.n == 1) return s.trans_a ? TRL_MM_GEMV_T : TRL_MM_GEMV;
+  if (s.k == 1) return TRL_MM_OUTER;
+  if (volume <= 16.0 * 16 * 16) return TRL_MM_TINY;
+  if (s.n < 64) return TRL_MM_SKINNY;
+  return volume <= 128.0 * 128 * 128 ? TRL_MM_SMALL : TRL_MM_LARGE;
+}
 
 // C starts as NaN where beta is 0; what lies between its columns must stay as it is.
 template <class T>
@@ -130,4 +144,4 @@ inline std::vector<Shape> awkward_shapes() {
   return shapes;
 }
 
-}  // namespace trellis::test
+}  // namespace trellis::validate
