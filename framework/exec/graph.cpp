@@ -171,6 +171,7 @@ std::vector<TensorView> Graph::forward(std::span<const Expr> es) {
   return out;
 }
 void Graph::forward_all() { engine(*impl_).compute_all(); }
+void Graph::keep(const Expr& e) { engine(*impl_).keep(impl_->id_of(e)); }
 void Graph::invalidate() { engine(*impl_).invalidate(1); }
 void Graph::invalidate(const Expr& from) {
   engine(*impl_).invalidate(impl_->node_of(impl_->id_of(from)));
@@ -237,6 +238,10 @@ void Graph::dump(std::ostream& out, bool values, bool gradients, bool nan_check)
       else
         out << "  " << what << ": " << t.to_string() << "\n";
     };
+    if (impl_->value(id).flags & detail::kFreed) {
+      out << "  value: (given back)\n";
+      continue;
+    }
     if (values || nan_check) part("value", engine(*impl_).value(id));
     if (!gradients) continue;
     if (engine(*impl_).gradient_known(id))

@@ -78,6 +78,7 @@ enum ValueFlags : uint32_t {
   kComputed = 1u << 1,   // data_ is valid
   kSecondary = 1u << 2,  // not the first output: in[0] is the node, in[1] the output's number
   kAlways = 1u << 3,     // leaf whose data needs no execution
+  kFreed = 1u << 4,      // was computed, and its memory given back
 };
 
 struct Value {
@@ -379,6 +380,9 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
     return o == 0 ? p.first_cls : out_cls_pool_[p.out_cls + o];
   }
   const GraphOptions& options() const { return options_; }
+  bool frugal() const {
+    return options_.values == KeptValues::requested && options_.mode == Mode::infer;
+  }
   const Runtime& runtime() const { return runtime_; }
   RuntimeCore& core() const { return *core_; }
   uint64_t serial() const { return serial_; }

@@ -63,12 +63,21 @@ class TRELLIS_API Expr {
 
 enum class Mode { train, infer };
 
+// Which values a graph holds until it is cleared. Train mode holds all, for gradients.
+//   all        every one that was computed
+//   requested  in infer mode only those that were asked for by value(), forward() or keep(), those
+//              that a node not yet computed reads, and those that no node reads so far; the memory
+//              of others serves later ones. Asking for one that was given back, also as the input of
+//              a new node, throws Error(state).
+enum class KeptValues { all, requested };
+
 struct GraphOptions {
-  Mode mode = Mode::train;      // dropout and other stochastic operators act in train mode
-  DType dtype = DType::f32;     // of inputs and constants that name none
-  bool batching = true;         // false: the sequential oracle
-  bool always_group = false;    // group nodes even where merging would not pay (for tests)
-  bool immediate = false;       // compute every node when it is made
+  Mode mode = Mode::train;    // dropout and other stochastic operators act in train mode
+  DType dtype = DType::f32;   // of inputs and constants that name none
+  bool batching = true;       // false: the sequential oracle
+  bool always_group = false;  // group nodes even where merging would not pay (for tests)
+  bool immediate = false;     // compute every node when it is made
+  KeptValues values = KeptValues::all;
   bool check_validity = false;  // throw Error(numeric) at the first NaN or Inf, naming the node
   bool memo = true;             // false: run every shape inference again (for tests)
   // Part of the address of random masks. Unset: taken from the runtime's counter. In data-parallel
@@ -172,6 +181,9 @@ class TRELLIS_API Graph {
   std::vector<TensorView> forward(std::span<const Expr> es);
   TensorView incremental_forward(const Expr& e);  // = value()
   void forward_all();                             // every node not yet computed
+  // Holds a value that other nodes read, where the graph holds only some (KeptValues). Throws
+  // Error(state) when it was given back already.
+  void keep(const Expr& e);
   void invalidate();                  // forgets all values; the next value() computes again
   void invalidate(const Expr& from);  // forgets the values of this node and later ones
 

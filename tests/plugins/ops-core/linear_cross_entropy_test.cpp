@@ -44,7 +44,7 @@ TEST_CASE("linear_cross_entropy: over several blocks of classes it is what two n
     const std::vector<In> in = {{{classes}, waves(classes, 0.3)},
                                 {{classes, 5}, waves(classes * 5, 0.9)},
                                 {Dim({5}, 3), waves(15, 2.1)}};
-    const Attrs attrs = {{"ids", {int64_t{0}, int64_t{classes} / 2, int64_t{classes} - 1}}};
+    const Attrs attrs = {{"ids", std::vector<int64_t>{0, classes / 2, classes - 1}}};
     const Result one = grad("linear_cross_entropy", in, attrs), two = two_nodes(in, attrs);
     check_near(one.value, two.value);
     for (size_t i = 0; i < 3; ++i) check_near(one.gradient[i], two.gradient[i]);
