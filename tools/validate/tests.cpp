@@ -10,11 +10,11 @@ const std::vector<Test>& all_tests() {
   static const std::vector<Test> tests = [] {
     std::vector<Test> all;
     for (const auto part : {
+             static_tests,
              load_tests,
              shape_tests,
              forward_tests,
              gradient_tests,
-             static_tests,
              batch_tests,
              fault_tests,
              graph_tests,
