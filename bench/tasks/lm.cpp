@@ -27,7 +27,7 @@ struct LanguageModel {
     const std::vector<Expr> hs = rnn.transduce(g, xs);
     for (size_t i = 0; i < hs.size(); ++i) {
       const int next = i < sentence.size() ? sentence[i] : 0;
-      losses.push_back(ops::cross_entropy(ops::affine(bias, weights, hs[i]), id(next)));
+      losses.push_back(ops::linear_cross_entropy(bias, weights, hs[i], id(next)));
     }
   }
 

@@ -29,6 +29,7 @@ inline const Runtime& runtime() {
 inline Graph inference_graph() {
   GraphOptions options;
   options.mode = Mode::infer;
+  options.values = KeptValues::requested;
   return Graph(runtime(), options);
 }
 

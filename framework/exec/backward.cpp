@@ -114,18 +114,19 @@ void ExecEngine::backward(uint32_t loss, bool full) {
   loss_ = loss;
 }
 
-// Marks, from the loss down, what a gradient reaches; returns the memory that takes.
-uint64_t ExecEngine::reach(uint32_t loss, bool full) {
+// Marks, from the loss down, what a gradient reaches, and which gradients need not be cleared: those
+// that one kernel writes, which can store. Returns the memory that takes.
+ExecEngine::GradientBytes ExecEngine::reach(uint32_t loss, bool full) {
   // Groups may hold later nodes, so the marks cover all values.
   reach_.resize(g_.size());
   std::memset(reach_.data(), 0, g_.size());
-  reach_[loss] = kWanted;
+  reach_[loss] = kWanted | kMany;  // it is set by hand
   if (const uint32_t node = g_.node_of(loss); node != loss) reach_[node] |= kSibling;
   const auto wanted = [&](uint32_t x) {
     return full ? x != GraphImpl::kAbsent && is_float(g_.cls_of(x).dtype)
                 : (g_.value(x).flags & kNeedsGrad) != 0;
   };
-  uint64_t bytes = 0;
+  GradientBytes bytes;
   for (uint32_t id = loss; id > 0; --id) {
     if (!reach_[id]) continue;
     const Value& v = g_.value(id);
@@ -135,32 +136,46 @@ uint64_t ExecEngine::reach(uint32_t loss, bool full) {
     }
     const Pattern& p = g_.pattern(v.pattern);
     if (p.gradient_place == GradientPlace::mirrored) {
-      for (uint32_t o = 0; o < p.n_out; ++o) {
+      for (uint32_t o = 0; o < p.n_visible; ++o) {  // hidden outputs have no gradient
         Region& r = regions_[region_[id + o]];
-        if (r.used == backward_run_) continue;
         r.used = backward_run_;
-        bytes += aligned(r.bytes);
+        // A merged call reads all of it, also what no gradient reaches.
+        if ((reach_[id + o] & (kWanted | kMany)) != kWanted) r.clear = backward_run_;
       }
     } else if (p.gradient_place == GradientPlace::own) {
-      bytes += aligned(g_.cls(v.cls).bytes);
+      bytes.cleared += aligned(g_.cls(v.cls).bytes);
     }
     if (is_leaf(p.kind) || !p.any_grad) continue;
     const auto in = g_.inputs(id);
-    for (size_t i = 0; i < in.size(); ++i)
-      if (wanted(in[i]) && (p.all_inputs_grad || !(in_spec(*p.op, i).flags & TRL_IN_NO_GRAD)))
-        reach_[in[i]] |= kWanted;
+    const bool stores = p.kind == Kind::op && p.kernel->flags & TRL_KERNEL_CAN_STORE;
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (!wanted(in[i]) || (!p.all_inputs_grad && in_spec(*p.op, i).flags & TRL_IN_NO_GRAD))
+        continue;
+      // What is shared by a batch is a sum.
+      const bool once =
+          stores && !(reach_[in[i]] & kWanted) && (p.batch == 1 || g_.cls_of(in[i]).dim.batch != 1);
+      reach_[in[i]] |= once ? uint8_t(kWanted) : uint8_t(kWanted | kMany);
+    }
   }
+  for (uint32_t r = 0; r < regions_.size(); ++r)
+    if (regions_[r].used == backward_run_)
+      (regions_[r].clear == backward_run_ ? bytes.cleared : bytes.stored) +=
+          aligned(regions_[r].bytes);
   return bytes;
 }
 
-// All gradients of a backward are zeroed at once. grad_ holds the wanted ones only.
-void ExecEngine::place_gradients(uint32_t loss, uint64_t bytes) {
-  char* at = static_cast<char*>(backward_.allocate(bytes));
-  std::memset(at, 0, bytes);
+// Gradients that are added to are cleared at once. grad_ holds the wanted ones only.
+void ExecEngine::place_gradients(uint32_t loss, const GradientBytes& bytes) {
+  char* at = static_cast<char*>(backward_.allocate(bytes.cleared));
+  char* at_stored = static_cast<char*>(backward_.allocate(bytes.stored));
+  std::memset(at, 0, bytes.cleared);
+  if (g_.core().check == CheckLevel::full) [[unlikely]]
+    std::memset(at_stored, 0xFF, bytes.stored);  // NaN until written
   for (uint32_t r = 0; r < regions_.size(); ++r)
     if (regions_[r].used == backward_run_) {
-      regions_[r].grad = at;
-      at += aligned(regions_[r].bytes);
+      char*& to = regions_[r].clear == backward_run_ ? at : at_stored;
+      regions_[r].grad = to;
+      to += aligned(regions_[r].bytes);
     }
   grad_.resize(g_.size());
   std::memset(grad_.data(), 0, g_.size() * sizeof(char*));
@@ -172,6 +187,7 @@ void ExecEngine::place_gradients(uint32_t loss, uint64_t bytes) {
         if (g_.data_[id] && is_float(g_.cls(v.cls).dtype)) {
           const Region& r = regions_[region_[id]];
           grad_[id] = r.grad + (g_.data_[id] - r.data);
+          if (r.clear != backward_run_) reach_[id] |= kStore;
         }
         break;
       case GradientPlace::own:
@@ -235,6 +251,7 @@ void ExecEngine::backward_node(uint32_t position) {
       char* const d = grad_[v.in[i]];
       f.d_in[i].data = d;
       if (!d) continue;
+      f.d_in[i].flags = store_flag(v.in[i]);
       any = true;
       for (uint32_t j = 0; j < i; ++j)
         apart &= !f.d_in[j].data ||
@@ -283,6 +300,7 @@ void ExecEngine::backward_node(uint32_t position) {
         }
     }
     f.d_in[i].data = d;
+    f.d_in[i].flags = d && d == grad_[in[i]] ? store_flag(in[i]) : 0u;
   }
   if (deferring) defer(p.key, position, 1);
   if (!any) return;
@@ -315,8 +333,16 @@ void ExecEngine::scatter(std::span<const uint32_t> nodes, uint32_t input_index, 
     const uint32_t in = input(n, input_index);
     const ClassInfo& c = g_.cls_of(in);
     for (uint32_t e = repeat ? g_.pattern_of(n).batch : 1; e > 0; --e, from += c.bytes)
-      if (grad_[in]) add_rows(grad_[in], from, c.dim.total(), c.dtype);
+      if (grad_[in]) put_rows(in, from, c);
   }
+}
+
+// Into the gradient of a value: stored by its only writer, else added.
+void ExecEngine::put_rows(uint32_t id, const char* from, const ClassInfo& c) {
+  if (reach_[id] & kStore)
+    std::memcpy(grad_[id], from, c.bytes);
+  else
+    add_rows(grad_[id], from, c.dim.total(), c.dtype);
 }
 
 // Of one output of all nodes, one after another; null: not reached.
@@ -353,11 +379,14 @@ void ExecEngine::backward_group(const Group& g) {
     d.flags = 0;
     if (!p.all_inputs_grad && in_spec(*p.op, i).flags & TRL_IN_NO_GRAD) continue;
     set_merged(d, k.flat, s.mode == kOne, g.batch, g.elements);
-    bool all = true, some = false;
+    bool all = true, some = false, all_stored = true, some_stored = false;
     for (const uint32_t n : nodes) {
-      const bool w = grad_[input(n, i)] != nullptr;
+      const uint32_t x = input(n, i);
+      const bool w = grad_[x] != nullptr, stored = w && reach_[x] & kStore;
       all &= w;
       some |= w;
+      all_stored &= stored;
+      some_stored |= stored;
     }
     if (!some) continue;
     if (may_defer && k.merge[i] == Merge::shared && in_spec(*p.op, i).merge == TRL_IN_SHARED) {
@@ -371,7 +400,10 @@ void ExecEngine::backward_group(const Group& g) {
       d.data = grad_[in];
     } else {
       bytes = (k.flat ? g.elements : d.batch_stride * g.batch) * dtype_size(g_.cls_of(in).dtype);
-      if (all && s.mode == kDirect && contiguous(nodes, i, grad_)) d.data = grad_[in];
+      if (all && s.mode == kDirect && all_stored == some_stored && contiguous(nodes, i, grad_)) {
+        d.data = grad_[in];
+        if (all_stored) d.flags = TRL_TENSOR_STORE;
+      }
     }
     for (uint32_t j = 0; d.data && j < i; ++j)
       if (f.d_in[j].data && overlap(static_cast<char*>(d.data), bytes,
@@ -380,6 +412,7 @@ void ExecEngine::backward_group(const Group& g) {
     d_bytes_[i] = bytes;
     if (!d.data) {
       d.data = tmp_.allocate(bytes);
+      d.flags = 0;
       const bool sums = s.mode == kOne && g.batch > 1;
       if (can_store && !sums)
         d.flags = TRL_TENSOR_STORE;

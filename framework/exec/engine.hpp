@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/blocks.hpp"
 #include "graph/graph_impl.hpp"
 
 namespace trellis::detail {
@@ -47,6 +48,7 @@ class ExecEngine final : public Engine {
     g_.refuse_computing("given a hook");
     hooks_.push_back({id, std::move(f)});
   }
+  void keep(uint32_t id);  // where only some values are kept
   void checkpoint();
   void revert();
   void shrink();
@@ -60,7 +62,8 @@ class ExecEngine final : public Engine {
     char* grad;
     uint64_t bytes;
     uint32_t segment;
-    uint32_t used;  // stamp of the backward that needs it
+    uint32_t used;   // stamp of the backward that needs it
+    uint32_t clear;  // of the one that adds to it
   };
   struct Group {
     uint32_t key, first, count, batch;  // nodes order_[first ..]; batch: sum
@@ -81,7 +84,8 @@ class ExecEngine final : public Engine {
   enum SlotMode : uint32_t { kDirect, kGathered, kOne };
   // Of a value in a backward: its gradient is wanted and reached; another output of the node is; it
   // has a hook.
-  enum ReachBits : uint8_t { kWanted = 1, kSibling = 2, kHooked = 4 };
+  // More than one writes to its gradient, or one that cannot store; its only writer stores.
+  enum ReachBits : uint8_t { kWanted = 1, kSibling = 2, kHooked = 4, kMany = 8, kStore = 16 };
   struct Deferred {
     uint32_t key, first, count;  // nodes in order_
     uint32_t next;
@@ -106,6 +110,19 @@ class ExecEngine final : public Engine {
   void make_groups(uint32_t n, uint32_t order, uint32_t first_region);
   void forget_unrun(uint32_t n, uint32_t first_group);
   void begin_run();
+  void refuse_freed(uint32_t id) const {
+    if (g_.value(id).flags & kFreed) [[unlikely]]
+      fail_freed(id);
+  }
+  [[noreturn]] void fail_freed(uint32_t id) const;
+
+  // frugal.cpp
+  void begin_frugal(std::span<const uint32_t> targets, uint32_t n);
+  void place_frugal(std::span<const uint32_t> nodes);
+  void place_view(uint32_t node);
+  void release_inputs(uint32_t node);
+  void end_frugal(uint32_t n, bool done);
+  void run_straight_frugal(uint32_t n);
   void refuse_nested(std::span<const uint32_t> targets);
 
   // forward.cpp
@@ -148,8 +165,14 @@ class ExecEngine final : public Engine {
   [[noreturn]] void failed(trl_status st, const Pattern& p, uint32_t node, const char* phase);
 
   // backward.cpp
-  uint64_t reach(uint32_t loss, bool full);
-  void place_gradients(uint32_t loss, uint64_t bytes);
+  struct GradientBytes {
+    uint64_t cleared = 0, stored = 0;
+  };
+  GradientBytes reach(uint32_t loss, bool full);
+  void place_gradients(uint32_t loss, const GradientBytes& bytes);
+  uint32_t store_flag(uint32_t id) const {
+    return reach_[id] & kStore ? uint32_t(TRL_TENSOR_STORE) : 0u;
+  }
   char* group_gradient(std::span<const uint32_t> nodes, uint32_t output) const;
   [[noreturn]] void no_backward(const Pattern& p, uint32_t node);
   bool wants(uint32_t id) const { return reach_[id] & kWanted; }
@@ -177,6 +200,7 @@ class ExecEngine final : public Engine {
     if (st != TRL_OK) [[unlikely]]
       failed(st, p, node, "backward");
   }
+  void put_rows(uint32_t id, const char* from, const ClassInfo& c);
   void scatter(std::span<const uint32_t> nodes, uint32_t input, const char* from, bool repeat);
   void forget_gradients();
   void mark_hooks(uint32_t loss);
@@ -194,6 +218,20 @@ class ExecEngine final : public Engine {
 
   GraphImpl& g_;
   Arena forward_, backward_, tmp_;
+
+  // Of graphs that keep only what is asked for.
+  struct Block {
+    char* at;
+    uint64_t bytes;
+    uint64_t uses;  // by nodes that have no place yet; what is held never reaches 0
+  };
+  static constexpr uint32_t kHeld = 1u << 30;
+  Blocks blocks_{forward_};
+  Pool<Block> blocks_in_use_;       // of one run
+  Pool<uint32_t> block_of_, uses_;  // by value
+  std::vector<uint32_t> kept_;
+  bool frugal_run_ = false;
+  bool all_ = false;  // every open node is asked for, none by name
 
   Pool<uint32_t> order_;  // nodes in the order they ran
   Pool<Group> groups_;

@@ -256,6 +256,7 @@ void ExecEngine::run_group(Group& g) {
   KeyInfo& k = g_.key(g.key);
   const Pattern& p = g_.pattern(k.pattern);
   Frame& f = frame_of(k);
+  const Arena::Mark tmp = tmp_.mark();
   g.slots = slots_.size();
   slots_.extend(p.n_in);
   for (uint32_t i = 0; i < p.n_in; ++i) {
@@ -271,7 +272,9 @@ void ExecEngine::run_group(Group& g) {
     } else if (k.merge[i] == Merge::concat && contiguous(nodes, i, g_.data_)) {
       s.data = g_.data_[in];
     } else {
-      s = {gather(nodes, i, k.merge[i] == Merge::broadcast, forward_), kGathered, 0};
+      // Read again by backward, when there will be one.
+      s = {gather(nodes, i, k.merge[i] == Merge::broadcast, frugal_run_ ? tmp_ : forward_),
+           kGathered, 0};
     }
     slots_[g.slots + i] = s;
     trl_tensor& t = f.in[i];
@@ -284,7 +287,6 @@ void ExecEngine::run_group(Group& g) {
   }
   f.forward.batch = k.flat ? 1 : g.batch;
   f.forward.flags = call_flags(true);
-  const Arena::Mark tmp = tmp_.mark();
   if (p.needs_payload) patch_payload(f, p, nodes, g.batch);
   try {
     call_forward(f, p, first);

@@ -104,10 +104,11 @@ Expr Graph::constant(const Dim& dim, double value, Device device) {
 }
 
 Expr Graph::custom(std::span<const Expr> inputs, const Dim& dim, CustomForward forward,
-                   CustomBackward backward) {
+                   CustomBackward backward, SourceLine where) {
   std::vector<uint32_t> in;
   for (const Expr& e : inputs) in.push_back(impl_->id_of(e));
-  return impl_->expr(impl_->custom(in, dim, std::move(forward), std::move(backward)));
+  return impl_->expr(
+      impl_->custom(in, dim, std::move(forward), std::move(backward), "custom", where));
 }
 
 Expr Graph::parameter(const Parameter& p) {
@@ -139,17 +140,18 @@ Expr Graph::const_lookup(const LookupParameter& t, std::span<const uint32_t> ids
 }
 
 std::vector<Expr> Graph::apply(std::string_view op, std::span<const Expr> inputs,
-                               const Attrs& attrs) {
+                               const Attrs& attrs, SourceLine where) {
   const OpEntry& entry = impl_->runtime().registry().op(op);
   std::vector<uint32_t> in(inputs.size());
   for (size_t i = 0; i < in.size(); ++i) in[i] = impl_->id_or_absent(inputs[i]);
-  const uint32_t id = impl_->apply(entry, in, attrs);
+  const uint32_t id = impl_->apply(entry, in, attrs, where);
   std::vector<Expr> out;
   for (uint32_t o = 0; o < entry.n_visible; ++o) out.push_back(impl_->expr(id + o));
   return out;
 }
-Expr Graph::apply1(std::string_view op, std::initializer_list<Expr> inputs, const Attrs& attrs) {
-  return apply(op, std::span(inputs.begin(), inputs.size()), attrs)[0];
+Expr Graph::apply1(std::string_view op, std::initializer_list<Expr> inputs, const Attrs& attrs,
+                   SourceLine where) {
+  return apply(op, std::span(inputs.begin(), inputs.size()), attrs, where)[0];
 }
 
 TensorView Graph::value(const Expr& e) { return engine(*impl_).value(impl_->id_of(e)); }
@@ -169,6 +171,7 @@ std::vector<TensorView> Graph::forward(std::span<const Expr> es) {
   return out;
 }
 void Graph::forward_all() { engine(*impl_).compute_all(); }
+void Graph::keep(const Expr& e) { engine(*impl_).keep(impl_->id_of(e)); }
 void Graph::invalidate() { engine(*impl_).invalidate(1); }
 void Graph::invalidate(const Expr& from) {
   engine(*impl_).invalidate(impl_->node_of(impl_->id_of(from)));
@@ -235,6 +238,10 @@ void Graph::dump(std::ostream& out, bool values, bool gradients, bool nan_check)
       else
         out << "  " << what << ": " << t.to_string() << "\n";
     };
+    if (impl_->value(id).flags & detail::kFreed) {
+      out << "  value: (given back)\n";
+      continue;
+    }
     if (values || nan_check) part("value", engine(*impl_).value(id));
     if (!gradients) continue;
     if (engine(*impl_).gradient_known(id))

@@ -36,6 +36,8 @@ void ExecEngine::cleared() {
   segments_.clear();
   checks_.clear();
   hooks_.clear();
+  blocks_.forget();
+  kept_.clear();
   first_open_ = 1;
   loss_ = 0;
   stats_ = {};
@@ -53,10 +55,16 @@ void ExecEngine::compute(std::span<const uint32_t> targets) {
   if (n == 0) return;
   const GraphImpl::Computing computing(g_);
   begin_run();
-  if (g_.options().batching && worth_batching(n, gain_))
-    run_batched(n);
-  else
-    run_straight(n);
+  const bool batched = g_.options().batching && worth_batching(n, gain_);
+  if (!g_.frugal()) return batched ? run_batched(n) : run_straight(n);
+  try {
+    begin_frugal(targets, n);
+    batched ? run_batched(n) : run_straight_frugal(n);
+  } catch (...) {
+    end_frugal(n, false);
+    throw;
+  }
+  end_frugal(n, true);
 }
 
 // Asked by a function that the graph called. In forward, nodes are marked before they are computed;
@@ -72,6 +80,11 @@ void ExecEngine::compute_all() {
   stack_.resize(0);
   for (uint32_t id = first_open_; id < g_.size(); ++id)
     if (!(g_.value(id).flags & (kComputed | kSecondary))) stack_.push(id);
+  all_ = true;
+  const struct Done {
+    bool& flag;
+    ~Done() { flag = false; }
+  } done{all_};
   compute({stack_.data(), stack_.size()});  // the list is used again only after it was read
   first_open_ = g_.size();
 }
@@ -84,6 +97,7 @@ uint32_t ExecEngine::collect(std::span<const uint32_t> targets) {
   if (++run_ == 0) ++run_;
   for (const uint32_t t : targets) {
     const uint32_t node = g_.node_of(t);
+    if (g_.value(node).flags & kComputed) refuse_freed(t);
     if (g_.value(node).flags & kComputed || mark_[node] == run_) continue;
     mark_[node] = run_;
     top = std::max(top, node);
@@ -101,6 +115,8 @@ uint32_t ExecEngine::collect(std::span<const uint32_t> targets) {
     gain_ += p.gain_ns;
     room_ += p.room;
     for (uint32_t in : g_.inputs(id)) {
+      if (g_.value(in).flags & kFreed) [[unlikely]]
+        fail_freed(in);
       in = g_.node_of(in);
       if (in == GraphImpl::kAbsent || g_.value(in).flags & kComputed || mark_[in] == run_) continue;
       mark_[in] = run_;
@@ -160,7 +176,7 @@ bool ExecEngine::resolve(uint32_t node) {
 void ExecEngine::run_straight(uint32_t n) {
   const uint32_t region = regions_.size(), first = order_.size();
   char* const memory = static_cast<char*>(forward_.allocate(room_));
-  regions_.push({memory, nullptr, 0, uint32_t(segments_.size()), 0});
+  regions_.push({memory, nullptr, 0, uint32_t(segments_.size()), 0, 0});
   segments_.push_back({1, first, 0, first, region});
   order_.resize(first + n);
   const bool checked = g_.options().check_validity || g_.core().check == CheckLevel::full;
@@ -238,7 +254,8 @@ void ExecEngine::run_batched(uint32_t n) {
     indegree_[i] = degree;
     top = std::max(top, height_[i]);
   }
-  if (!g_.options().always_group && n < kMinWidth * (top + 1)) return run_straight(n);
+  if (!g_.options().always_group && n < kMinWidth * (top + 1))
+    return frugal_run_ ? run_straight_frugal(n) : run_straight(n);
 
   // Local keys, dense and counted, each with its regions: for every output one run of memory.
   // And the nodes of each height.
@@ -274,7 +291,7 @@ void ExecEngine::run_batched(uint32_t n) {
     if (k == ~0u) {
       k = lkeys_.size();
       lkeys_.push({p.key, node, 0, 0, 0, regions_.size(), p.n_out, next_table});
-      for (uint32_t o = 0; o < p.n_out; ++o) regions_.push({nullptr, nullptr, 0, segment, 0});
+      for (uint32_t o = 0; o < p.n_out; ++o) regions_.push({nullptr, nullptr, 0, segment, 0, 0});
       if (p.key) {
         key_stamp_[p.key] = run_;
         key_at_[p.key] = k;
@@ -287,7 +304,7 @@ void ExecEngine::run_batched(uint32_t n) {
   }
   uint64_t bytes = 0;
   for (uint32_t r = first_region; r < regions_.size(); ++r) bytes += aligned(regions_[r].bytes, 64);
-  char* memory = static_cast<char*>(forward_.allocate(bytes));
+  char* memory = static_cast<char*>(forward_.allocate(frugal_run_ ? 0 : bytes));
   cursor_.resize(regions_.size() - first_region);
   for (uint32_t r = first_region; r < regions_.size(); ++r) {
     regions_[r].data = memory;
@@ -335,6 +352,10 @@ void ExecEngine::make_groups(uint32_t n, uint32_t order, uint32_t first_region) 
         continue;
       }
       resolve(node);
+      if (frugal_run_ && g_.pattern_of(node).kind == Kind::view) {
+        place_view(node);
+        release_inputs(node);
+      }
       g_.value(node).flags |= kComputed;
       indegree_[x] = kDone;
       for (uint32_t e = users_[x]; e; e = edges_[e].next)
@@ -348,6 +369,7 @@ void ExecEngine::make_groups(uint32_t n, uint32_t order, uint32_t first_region) 
     if (indegree_[x] == kDone) continue;
     KeyState& s = lkeys_[lkey_[x]];
     Group g{s.key, order + s.head, s.tail - s.head, 0, 0, 0};
+    if (frugal_run_) place_frugal(nodes_of(g));
     for (uint32_t j = s.head; j < s.tail; ++j) {
       const uint32_t node = order_[order + j];
       const Pattern& p = g_.pattern_of(node);
@@ -355,7 +377,7 @@ void ExecEngine::make_groups(uint32_t n, uint32_t order, uint32_t first_region) 
         const uint32_t r = s.region + o;
         uint64_t& cursor = cursor_[r - first_region];
         const uint64_t b = visible_bytes(p, o);
-        g_.data_[node + o] = b ? regions_[r].data + cursor : nullptr;
+        if (!frugal_run_) g_.data_[node + o] = b ? regions_[r].data + cursor : nullptr;
         region_[node + o] = r;
         cursor += b;
         g_.value(node + o).flags |= kComputed;
@@ -371,6 +393,8 @@ void ExecEngine::make_groups(uint32_t n, uint32_t order, uint32_t first_region) 
       fail(ErrorKind::memory,
            "[graph] a group of merged nodes has " + std::to_string(g.elements) +
                " elements (at most 4294967295: compute values in smaller parts)");
+    if (frugal_run_)
+      for (uint32_t j = from; j < to; ++j) release_inputs(order_[order + j]);
     for (uint32_t j = from; j < to; ++j)
       for (uint32_t e = users_[local_[order_[order + j]]]; e; e = edges_[e].next)
         if (--indegree_[edges_[e].user] == 0) ready(edges_[e].user);
@@ -394,7 +418,7 @@ void ExecEngine::forget_unrun(uint32_t n, uint32_t first_group) {
 void ExecEngine::invalidate(uint32_t from) {
   g_.refuse_computing("invalidated");
   for (uint32_t id = from; id < g_.size(); ++id)
-    if (!(g_.value(id).flags & kAlways)) g_.value(id).flags &= ~uint32_t(kComputed);
+    if (!(g_.value(id).flags & kAlways)) g_.value(id).flags &= ~uint32_t(kComputed | kFreed);
   first_open_ = std::min(first_open_, from);
   if (loss_ >= from) loss_ = 0;
   for (Check& c : checks_) c.dirty = true;
@@ -405,11 +429,13 @@ void ExecEngine::invalidate(uint32_t from) {
     slots_.resize(0);
     regions_.resize(0);
     segments_.clear();
+    blocks_.forget();
   }
 }
 
 void ExecEngine::checkpoint() {
   compute_all();
+  blocks_.forget();
   checks_.push_back({g_.mark(), forward_.mark(), order_.size(), groups_.size(),
                      uint32_t(segments_.size()), regions_.size(), slots_.size(), false});
 }
@@ -428,6 +454,8 @@ void ExecEngine::revert() {
   regions_.resize(c.regions);
   slots_.resize(c.slots);
   first_open_ = std::min(first_open_, g_.size());
+  blocks_.forget();
+  std::erase_if(kept_, [&](uint32_t id) { return id >= g_.size(); });
   std::erase_if(hooks_, [&](const Hook& h) { return h.id >= g_.size(); });
   if (loss_ >= g_.size()) loss_ = 0;
   if (c.dirty)

@@ -79,7 +79,7 @@ void check_result(const Expr& e, const Dim& dim, DType dtype) {
 
 }  // namespace
 
-Expr recompute(std::span<const Expr> inputs, Part build) {
+Expr recompute(std::span<const Expr> inputs, Part build, SourceLine where) {
   if (inputs.empty()) fail(ErrorKind::argument, "[recompute] no inputs: 0 (at least 1)");
   GraphImpl& outer = GraphImpl::of(inputs[0]);
   std::vector<uint32_t> ids;
@@ -133,13 +133,16 @@ Expr recompute(std::span<const Expr> inputs, Part build) {
     for (size_t i = 0; i < n; ++i)
       if (!dx[i].empty()) tensor_tools::accumulate(dx[i], in.graph().gradient(in.input(i)));
   };
-  return outer.expr(outer.custom(ids, dim, std::move(forward), std::move(backward), "recompute"));
+  return outer.expr(
+      outer.custom(ids, dim, std::move(forward), std::move(backward), "recompute", where));
 }
 
-Expr recompute(const Expr& input, std::function<Expr(Graph& graph, const Expr& input)> build) {
+Expr recompute(const Expr& input, std::function<Expr(Graph& graph, const Expr& input)> build,
+               SourceLine where) {
   return recompute(
       std::span<const Expr>(&input, 1),
-      [build = std::move(build)](Graph& g, std::span<const Expr> x) { return build(g, x[0]); });
+      [build = std::move(build)](Graph& g, std::span<const Expr> x) { return build(g, x[0]); },
+      where);
 }
 
 }  // namespace trellis

@@ -41,6 +41,7 @@ void GraphImpl::refuse(const OpEntry& op, std::span<const uint32_t> in, ErrorKin
       t += " " + (in[i] ? cls_of(in[i]).dim.to_string() : "-");
     if (in.size() > 8) t += " ..";
   }
+  if (line_) t += ", at " + line_text(line_);
   fail(kind, t);
 }
 
@@ -89,6 +90,8 @@ uint32_t GraphImpl::append_values(const Pattern& p, std::span<const uint32_t> in
   if (p.op && grad)
     for (uint32_t o = 0; o < p.n_out; ++o)
       if (p.op->out[o].flags & TRL_OUT_NO_GRAD) v[o].flags &= ~uint32_t(kNeedsGrad);
+  lines_.resize(values_.size());
+  lines_[id] = line_;
   ++nodes_;
   return id;
 }
@@ -410,10 +413,12 @@ uint32_t GraphImpl::apply_with_attrs(const OpEntry& op, std::span<const uint32_t
   return append(op, set, attr_batch > 1 ? attr_batch : 0, in, payload);
 }
 
-uint32_t GraphImpl::apply(const OpEntry& op, std::span<const uint32_t> in, const Attrs& attrs) {
-  if (attrs.empty() && op.attrs.empty()) return apply(op, in, std::span<const trl_attr>());
+uint32_t GraphImpl::apply(const OpEntry& op, std::span<const uint32_t> in, const Attrs& attrs,
+                          SourceLine where) {
+  if (attrs.empty() && op.attrs.empty())
+    return apply(op, in, std::span<const trl_attr>(), 0, where);
   const BoundAttrs bound(op.name, op.attrs, attrs);
-  return apply(op, in, bound.all(), bound.batch());
+  return apply(op, in, bound.all(), bound.batch(), where);
 }
 
 Payload& GraphImpl::new_payload(uint32_t* index) {
@@ -571,6 +576,7 @@ uint32_t GraphImpl::expand(const OpEntry& op, uint32_t attr, std::span<const uin
   a.n_out = 1;
   a.batch = batch;
 
+  const LineScope line(*this, line_);
   const uint32_t size = values_.size();
   const std::vector<uint32_t> kept(in.begin(), in.end());  // `in` may lie in a pool that grows
   Call call(*core_);                                       // composites nest

@@ -130,7 +130,7 @@ const OpEntry& entry(bool gradient) {
 }  // namespace
 
 uint32_t GraphImpl::custom(std::span<const uint32_t> in, const Dim& dim, CustomForward forward,
-                           CustomBackward backward, const char* who) {
+                           CustomBackward backward, const char* who, SourceLine where) {
   if (in.empty())
     fail(ErrorKind::argument, "[custom] no inputs: 0 (at least 1; numbers alone are an input())");
   if (!forward)
@@ -153,7 +153,7 @@ uint32_t GraphImpl::custom(std::span<const uint32_t> in, const Dim& dim, CustomF
   attrs[kFunctions].count = 1;
   attrs[kFunctions].v.is = &pointer;
   try {
-    return apply(op, in, attrs);
+    return apply(op, in, std::span<const trl_attr>(attrs), 0, where);
   } catch (...) {
     if (customs_.size() > known) customs_.resize(known);
     throw;

@@ -40,7 +40,7 @@ constexpr size_t kMaxPatterns = 1u << 16, kMaxClasses = 1u << 16, kMaxAttrSets =
 }  // namespace
 
 GraphImpl::GraphImpl(const Runtime& runtime, const GraphOptions& options)
-    : runtime_(&runtime),
+    : runtime_(runtime),
       core_(&runtime.core()),
       options_(options),
       tables_(std::make_unique<Tables>()),
@@ -81,6 +81,8 @@ void GraphImpl::clear(const uint64_t* serial) {
     flush_tables();
   values_.resize(1);
   values_[0] = Value{};
+  lines_.resize(1);
+  line_ = scope_line_ = 0;
   data_.resize(1);
   data_[0] = nullptr;
   payloads_.resize(1);
@@ -218,6 +220,9 @@ void GraphImpl::hold(ParamRecord& r) {
   if (!root)
     fail(ErrorKind::state,
          "[parameter] the model of '" + r.name + "' was destroyed (keep the Model alive)");
+  if (root->core != core_)
+    fail(ErrorKind::state, "[parameter] '" + r.name +
+                               "' is of a model of another runtime (needs one of the graph's)");
   held_.push_back(std::move(root));
 }
 

@@ -78,6 +78,7 @@ enum ValueFlags : uint32_t {
   kComputed = 1u << 1,   // data_ is valid
   kSecondary = 1u << 2,  // not the first output: in[0] is the node, in[1] the output's number
   kAlways = 1u << 3,     // leaf whose data needs no execution
+  kFreed = 1u << 4,      // was computed, and its memory given back
 };
 
 struct Value {
@@ -252,13 +253,15 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   // values, offsets), where offsets NULL means one value each and count 0 the default. attr_batch:
   // how many batch elements ragged lists were given for; 0: as many as the inputs have. Returns the
   // id of the first output; outputs follow. Throws, and adds nothing.
+  // `where`: the line that asks for it; without one it is that of the LineScope.
   uint32_t apply(const OpEntry& op, std::span<const uint32_t> in, std::span<const trl_attr> attrs,
-                 uint32_t attr_batch = 0) {
+                 uint32_t attr_batch = 0, SourceLine where = {}) {
+    line_ = where.file ? packed(where) : scope_line_;
     if (op.bare && attrs.empty()) return append(op, 0, 0, in, 0);
     return apply_with_attrs(op, in, attrs, attr_batch);
   }
-  uint32_t apply(const OpEntry& op, std::span<const uint32_t> in,
-                 const Attrs& attrs);  // by name, checked
+  uint32_t apply(const OpEntry& op, std::span<const uint32_t> in, const Attrs& attrs,
+                 SourceLine where = {});  // by name, checked
   // Leaves without a device take the graph's.
   uint32_t constant(const Dim& dim, DType dtype, double value) {
     return constant(dim, dtype, value, options_.device);
@@ -276,7 +279,7 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   uint32_t lookup(ParamRecord& r, std::span<const uint32_t> ids, bool constant,
                   bool by_pointer = false);
   uint32_t custom(std::span<const uint32_t> in, const Dim& dim, CustomForward forward,
-                  CustomBackward backward, const char* who = "custom");
+                  CustomBackward backward, const char* who = "custom", SourceLine where = {});
   // A leaf on memory that outlives it.
   uint32_t borrow(const TensorView& values, bool needs_grad);
   // A number that nobody reads and a gradient flows to: where it is an input, backward comes by.
@@ -303,6 +306,22 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
 
    private:
     GraphImpl& graph_;
+  };
+
+  // While it lives, nodes that plugins and combinators make are laid to this line.
+  class LineScope {
+   public:
+    LineScope(GraphImpl& graph, SourceLine where) : LineScope(graph, packed(where)) {}
+    ~LineScope() { graph_.scope_line_ = before_; }
+    LineScope(const LineScope&) = delete;
+
+   private:
+    friend class GraphImpl;
+    LineScope(GraphImpl& graph, uint64_t line) : graph_(graph), before_(graph.scope_line_) {
+      if (line) graph.scope_line_ = line;
+    }
+    GraphImpl& graph_;
+    uint64_t before_;
   };
 
   void clear(const uint64_t* serial);
@@ -361,7 +380,10 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
     return o == 0 ? p.first_cls : out_cls_pool_[p.out_cls + o];
   }
   const GraphOptions& options() const { return options_; }
-  const Runtime& runtime() const { return *runtime_; }
+  bool frugal() const {
+    return options_.values == KeptValues::requested && options_.mode == Mode::infer;
+  }
+  const Runtime& runtime() const { return runtime_; }
   RuntimeCore& core() const { return *core_; }
   uint64_t serial() const { return serial_; }
   Call& call() { return call_; }
@@ -381,8 +403,8 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
 
   std::string shapes(uint32_t node) const;  // "{3,4} {4}x2"
   std::string describe(uint32_t id) const;  // node #3 = core.tanh(#2) {4}x2
-  std::string context(
-      uint32_t node, const char* phase) const;  // "; ops-core 0.1.0, node #3, forward, inputs {..}"
+  // "; ops-core 0.1.0, node #3, forward, inputs {..}, made at tagger.cpp:42"
+  std::string context(uint32_t node, const char* phase) const;
 
   // Pointers to the data of each value; parallel to the values.
   Pool<char*> data_;
@@ -425,6 +447,8 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
       flags |= values_[in[i]].flags;
     }
     v.flags = p->any_grad ? flags & kNeedsGrad : 0;
+    lines_.resize(id + 1);
+    lines_[id] = line_;
     ++nodes_;
     return id;
   }
@@ -468,13 +492,18 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   Payload& new_payload(uint32_t* index);
   void flush_tables();
   [[noreturn]] static void fail_computing(const char* what);
+  // The file's address and the line in one word: user addresses have 48 bits at most.
+  static uint64_t packed(SourceLine w) {
+    return reinterpret_cast<uint64_t>(w.file) << 16 | (w.line < 0xFFFF ? w.line : 0xFFFF);
+  }
+  static std::string line_text(uint64_t line);  // "tagger.cpp:42"; empty: not known
   uint32_t stamp_of(uint32_t id) const;
   uint32_t id_slow(const Expr& e) const;
   static GraphImpl& of_slow(const Expr& e);
   void hold(ParamRecord& r);
   ParamSlot& param_slot(uint32_t uid);
 
-  const Runtime* runtime_;
+  Runtime runtime_;
   RuntimeCore* core_;
   GraphOptions options_;
   uint64_t serial_ = 0;
@@ -485,7 +514,9 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   Pool<uint32_t> input_pool_;
   Pool<Payload*> payloads_;
   uint32_t nodes_ = 0, next_stream_ = 1;
-  uint32_t limit_ = kMaxValues;  // of values; 0: none may be added now
+  Pool<uint64_t> lines_;                // by node; where it was made, packed
+  uint64_t line_ = 0, scope_line_ = 0;  // of the node being made; of those that others make
+  uint32_t limit_ = kMaxValues;         // of values; 0: none may be added now
   Pattern* last_pattern_ = nullptr;
   uint64_t infer_calls_ = 0;
   const OpEntry* same_op_ = nullptr;  // see SameNumbers

@@ -41,6 +41,7 @@ void fill_any(char* to, DType dtype, uint64_t n, double v) {
 uint32_t GraphImpl::append_leaf(Kind kind, uint32_t cls, uint32_t payload, char* data,
                                 bool needs_grad) {
   const uint32_t pattern = leaf_pattern(kind, cls);
+  line_ = 0;
   const uint32_t id = append_values(*patterns_[pattern], {}, payload);
   data_[id] = data;
   values_[id].flags =

@@ -82,7 +82,14 @@ std::string GraphImpl::context(uint32_t node, const char* phase) const {
   if (p.op) t += p.op->plugin->id + " " + p.op->plugin->version + ", ";
   t += "node #" + std::to_string(node) + ", " + phase;
   if (const std::string s = shapes(node); !s.empty()) t += ", inputs " + s;
+  if (lines_[node]) t += ", made at " + line_text(lines_[node]);
   return t;
+}
+
+std::string GraphImpl::line_text(uint64_t line) {
+  if (!line) return "";
+  return std::string(reinterpret_cast<const char*>(line >> 16)) + ":" +
+         std::to_string(line & 0xFFFF);
 }
 
 }  // namespace trellis::detail

@@ -34,7 +34,7 @@ RuntimeCore::~RuntimeCore() {
 
 }  // namespace detail
 
-Runtime::Runtime(const RuntimeOptions& options) : core_(std::make_unique<detail::RuntimeCore>()) {
+Runtime::Runtime(const RuntimeOptions& options) : core_(std::make_shared<detail::RuntimeCore>()) {
   core_->seed = options.seed;
   core_->log_sink = options.log;
   core_->registry = std::make_unique<Registry>();

@@ -119,20 +119,27 @@ GradientBlock::~GradientBlock() = default;
 GradientBlock::GradientBlock(GradientBlock&&) noexcept = default;
 GradientBlock& GradientBlock::operator=(GradientBlock&&) noexcept = default;
 
+GradientBlock::Impl& GradientBlock::impl() const {
+  if (!impl_)
+    fail(ErrorKind::state, "[gradients] the block was moved from (needs the one it was moved to)");
+  return *impl_;
+}
+
 void GradientBlock::clear() {
-  for (const auto& r : impl_->root->records) impl_->clear(*r);
+  Impl& own = impl();
+  for (const auto& r : own.root->records) own.clear(*r);
 }
 
 void GradientBlock::add(const GradientBlock& other) {
-  if (other.impl_->root != impl_->root)
+  Impl& to = impl();
+  const Impl& from = other.impl();
+  if (from.root != to.root)
     fail(ErrorKind::argument,
          "[gradient block] blocks of two models cannot be added: another model (the same model)");
   if (&other == this)
     fail(ErrorKind::argument,
          "[gradient block] a block cannot be added to itself: "
          "itself (another block of the same model)");
-  Impl& to = *impl_;
-  const Impl& from = *other.impl_;
   for (size_t i = 0; i < from.slots.size(); ++i) {
     const detail::GradSlot& s = from.slots[i];
     const detail::ParamRecord& r = *to.root->records[i];

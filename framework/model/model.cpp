@@ -241,7 +241,7 @@ Model::Model(const Runtime& runtime, const ModelOptions& options)
                                        dtype_name(options.dtype)));
   runtime.core().check_device("model", options.device);
   root_->core = &runtime.core();
-  root_->runtime = &runtime;
+  root_->runtime = runtime;
   root_->dtype = options.dtype;
   root_->device = options.device;
 }

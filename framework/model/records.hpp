@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <trellis/model.hpp>
 #include <vector>
@@ -108,7 +109,7 @@ namespace trellis::detail {
 
 struct ModelRoot : std::enable_shared_from_this<ModelRoot> {
   RuntimeCore* core = nullptr;
-  const Runtime* runtime = nullptr;
+  std::optional<Runtime> runtime;  // keeps it alive
   DType dtype = DType::f32;
   Device device{};
   int32_t owner_process = 0;  // shared values: who may add parameters; 0: the values are not shared

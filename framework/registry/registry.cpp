@@ -494,6 +494,14 @@ uint32_t Registry::name_id(std::string_view full_op_id) {
   return number;
 }
 
+std::string Registry::name_of(uint32_t id) {
+  NameTable& table = name_table();
+  const std::lock_guard lock(table.mutex);
+  if (id >= table.names.size())
+    fail(ErrorKind::internal, fmt::format("[registry] no name has the number {}", id));
+  return table.names[id];
+}
+
 const OpEntry& Registry::op_by_name_id(uint32_t id) const {
   if (id < Names::kNumbered) [[likely]] {
     if (const OpEntry* known = names_->numbered[id].load(std::memory_order_acquire)) [[likely]]
@@ -503,15 +511,7 @@ const OpEntry& Registry::op_by_name_id(uint32_t id) const {
 }
 
 const OpEntry& Registry::op_by_new_name_id(uint32_t id) const {
-  std::string name;
-  {
-    NameTable& table = name_table();
-    const std::lock_guard lock(table.mutex);
-    if (id >= table.names.size())
-      fail(ErrorKind::internal, fmt::format("[registry] no name has the number {}", id));
-    name = table.names[id];
-  }
-  const OpEntry& found = op(name);
+  const OpEntry& found = op(name_of(id));
   if (id < Names::kNumbered) names_->numbered[id].store(&found, std::memory_order_release);
   return found;
 }

@@ -177,6 +177,7 @@ class TRELLIS_API Registry {
   // Process-wide number of a name, for typed functions: resolve once per process, then
   // handles[number] per runtime.
   static uint32_t name_id(std::string_view full_op_id);
+  static std::string name_of(uint32_t name_id);  // throws Error(internal) for a number not given
   const OpEntry& op_by_name_id(
       uint32_t id) const;  // one load when it was resolved before; thread-safe
 

@@ -59,23 +59,23 @@ RnnSequence& RnnState::sequence() const {
   return *sequence_;
 }
 
-RnnState RnnState::add(std::span<const Expr> in) const {
+RnnState RnnState::add(std::span<const Expr> in, SourceLine where) const {
   RnnSequence& q = sequence();
-  return {sequence_, q.step({&index_, 1}, in)};
+  return {sequence_, q.step({&index_, 1}, in, where)};
 }
 
-std::vector<RnnState> RnnState::add_all(std::span<const Expr> xs) const {
+std::vector<RnnState> RnnState::add_all(std::span<const Expr> xs, SourceLine where) const {
   RnnSequence& q = sequence();
-  const uint32_t first = q.steps(index_, xs);
+  const uint32_t first = q.steps(index_, xs, where);
   std::vector<RnnState> states;
   states.reserve(xs.size());
   for (uint32_t t = 0; t < xs.size(); ++t) states.push_back(RnnState(sequence_, first + t));
   return states;
 }
 
-std::vector<Expr> RnnState::transduce(std::span<const Expr> xs) const {
+std::vector<Expr> RnnState::transduce(std::span<const Expr> xs, SourceLine where) const {
   RnnSequence& q = sequence();
-  const uint32_t first = q.steps(index_, xs);
+  const uint32_t first = q.steps(index_, xs, where);
   std::vector<Expr> outputs;
   outputs.reserve(xs.size());
   for (uint32_t t = 0; t < xs.size(); ++t) outputs.push_back(q.output(first + t));
@@ -180,11 +180,13 @@ void BiRnn::set_constant(bool constant) {
     for (Rnn& r : *side) r.set_constant(constant);
 }
 
-std::vector<Expr> BiRnn::layer(const Graph& graph, size_t l, std::span<const Expr> xs) const {
+std::vector<Expr> BiRnn::layer(const Graph& graph, size_t l, std::span<const Expr> xs,
+                               SourceLine where) const {
   const std::vector<Expr> reversed(xs.rbegin(), xs.rend());
-  const std::vector<Expr> left = forward_[l].transduce(graph, xs);
-  const std::vector<Expr> right = backward_[l].transduce(graph, reversed);
+  const std::vector<Expr> left = forward_[l].transduce(graph, xs, where);
+  const std::vector<Expr> right = backward_[l].transduce(graph, reversed, where);
   GraphImpl& g = graph.impl();
+  const GraphImpl::LineScope line(g, where);
   std::vector<Expr> out;
   out.reserve(xs.size());
   for (size_t t = 0; t < xs.size(); ++t) {
@@ -196,16 +198,19 @@ std::vector<Expr> BiRnn::layer(const Graph& graph, size_t l, std::span<const Exp
   return out;
 }
 
-std::vector<Expr> BiRnn::below(const Graph& graph, std::span<const Expr> xs) const {
+std::vector<Expr> BiRnn::below(const Graph& graph, std::span<const Expr> xs,
+                               SourceLine where) const {
   std::vector<Expr> current(xs.begin(), xs.end());
-  for (size_t l = 0; l + 1 < forward_.size(); ++l) current = layer(graph, l, current);
+  for (size_t l = 0; l + 1 < forward_.size(); ++l) current = layer(graph, l, current, where);
   return current;
 }
 
-std::vector<Expr> BiRnn::transduce(const Graph& graph, std::span<const Expr> xs) const {
+std::vector<Expr> BiRnn::transduce(const Graph& graph, std::span<const Expr> xs,
+                                   SourceLine where) const {
   if (xs.empty()) return {};
-  std::vector<Expr> out = layer(graph, forward_.size() - 1, below(graph, xs));
+  std::vector<Expr> out = layer(graph, forward_.size() - 1, below(graph, xs, where), where);
   GraphImpl& g = graph.impl();
+  const GraphImpl::LineScope line(g, where);
   detail::Dropper drop(g, dropout_.output, dropout_.variational);
   if (drop.acts())
     for (Expr& e : out) e = g.expr(drop(g, g.id_of(e)));
@@ -213,12 +218,13 @@ std::vector<Expr> BiRnn::transduce(const Graph& graph, std::span<const Expr> xs)
 }
 
 std::vector<std::pair<RnnState, RnnState>> BiRnn::states(const Graph& graph,
-                                                         std::span<const Expr> xs) const {
+                                                         std::span<const Expr> xs,
+                                                         SourceLine where) const {
   if (xs.empty()) return {};
-  const std::vector<Expr> in = below(graph, xs);
+  const std::vector<Expr> in = below(graph, xs, where);
   const std::vector<Expr> reversed(in.rbegin(), in.rend());
-  const std::vector<RnnState> left = forward_.back().start(graph).add_all(in);
-  const std::vector<RnnState> right = backward_.back().start(graph).add_all(reversed);
+  const std::vector<RnnState> left = forward_.back().start(graph).add_all(in, where);
+  const std::vector<RnnState> right = backward_.back().start(graph).add_all(reversed, where);
   std::vector<std::pair<RnnState, RnnState>> out;
   for (size_t t = 0; t < in.size(); ++t) out.emplace_back(left[t], right[in.size() - 1 - t]);
   return out;
@@ -247,7 +253,8 @@ uint32_t TreeRnn::state_size() const { return layers_->state_size(); }
 uint32_t TreeRnn::output_size() const { return rows_of_output(*layers_); }
 Model TreeRnn::model() const { return layers_->model(); }
 
-RnnState RnnTree::add(std::span<const RnnState> children, std::span<const Expr> in) const {
+RnnState RnnTree::add(std::span<const RnnState> children, std::span<const Expr> in,
+                      SourceLine where) const {
   RnnSequence& q = start_.sequence();
   std::vector<uint32_t> predecessors;
   for (const RnnState& child : children) {
@@ -257,7 +264,7 @@ RnnState RnnTree::add(std::span<const RnnState> children, std::span<const Expr> 
                        q.layers().who(), predecessors.size()));
     predecessors.push_back(child.index_);
   }
-  return {start_.sequence_, q.step(predecessors, in)};
+  return {start_.sequence_, q.step(predecessors, in, where)};
 }
 
 }  // namespace trellis

@@ -8,7 +8,7 @@
 namespace trellis::detail {
 
 uint32_t apply_role(GraphImpl& graph, Role role, std::span<const uint32_t> in,
-                    std::initializer_list<RoleAttr> given) {
+                    std::initializer_list<RoleAttr> given, SourceLine where) {
   const OpEntry& op = graph.core().registry->role(role);
   std::array<trl_attr, 16> attrs;
   const auto refuse = [&](const std::string& fact) {
@@ -32,7 +32,7 @@ uint32_t apply_role(GraphImpl& graph, Role role, std::span<const uint32_t> in,
       for (const AttrSpec& spec : op.attrs) known = known || spec.key == a.key;
       if (!known) refuse("no attribute '" + std::string(a.key) + "'");
     }
-  return graph.apply(op, in, std::span<const trl_attr>(attrs.data(), op.attrs.size()));
+  return graph.apply(op, in, std::span<const trl_attr>(attrs.data(), op.attrs.size()), 0, where);
 }
 
 }  // namespace trellis::detail

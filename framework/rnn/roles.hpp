@@ -21,10 +21,10 @@ struct RoleAttr {
 // Error(plugin) when there is none, or when it lacks an attribute that the role calls for. Returns
 // the first output.
 uint32_t apply_role(GraphImpl& graph, Role role, std::span<const uint32_t> in,
-                    std::initializer_list<RoleAttr> attrs = {});
+                    std::initializer_list<RoleAttr> attrs = {}, SourceLine where = {});
 inline uint32_t apply_role(GraphImpl& graph, Role role, std::initializer_list<uint32_t> in,
-                           std::initializer_list<RoleAttr> attrs = {}) {
-  return apply_role(graph, role, std::span<const uint32_t>(in.begin(), in.size()), attrs);
+                           std::initializer_list<RoleAttr> attrs = {}, SourceLine where = {}) {
+  return apply_role(graph, role, std::span<const uint32_t>(in.begin(), in.size()), attrs, where);
 }
 
 }  // namespace trellis::detail

@@ -65,15 +65,20 @@ Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;
 Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 
-void Trainer::update() { impl_->update(impl_->model.gradients()); }
-void Trainer::update(GradientBlock& gradients) { impl_->update(gradients); }
+detail::TrainerImpl& Trainer::impl() const {
+  if (!impl_) fail(ErrorKind::state, "[trainer] it was moved from (needs the one it was moved to)");
+  return *impl_;
+}
+
+void Trainer::update() { impl().update(impl().model.gradients()); }
+void Trainer::update(GradientBlock& gradients) { impl().update(gradients); }
 
 void Trainer::set(std::string_view key, const AttrValue& value) {
-  impl_->attrs.set(impl_->entry.id, impl_->entry.attrs, key, value);
+  impl().attrs.set(impl().entry.id, impl().entry.attrs, key, value);
 }
 
 double Trainer::get(std::string_view key) const {
-  const auto& specs = impl_->entry.attrs;
+  const auto& specs = impl().entry.attrs;
   const auto it =
       std::find_if(specs.begin(), specs.end(), [&](const auto& spec) { return spec.key == key; });
   if (it == specs.end()) {
@@ -86,7 +91,7 @@ double Trainer::get(std::string_view key) const {
     fail(ErrorKind::argument,
          fmt::format("[{}] no attribute of this name: '{}' ({})", id(), key, hint));
   }
-  const trl_attr& a = impl_->attrs.all()[static_cast<size_t>(it - specs.begin())];
+  const trl_attr& a = impl().attrs.all()[static_cast<size_t>(it - specs.begin())];
   switch (a.type) {
     case TRL_ATTR_F64:
       return a.v.f;
@@ -99,11 +104,11 @@ double Trainer::get(std::string_view key) const {
   }
 }
 
-double Trainer::learning_rate() const { return impl_->learning_rate(); }
+double Trainer::learning_rate() const { return impl().learning_rate(); }
 
 void Trainer::set_learning_rate(double lr) { set("lr", lr); }
 
-double Trainer::clip_threshold() const { return impl_->clip_threshold; }
+double Trainer::clip_threshold() const { return impl().clip_threshold; }
 
 void Trainer::set_clip_threshold(double threshold) {
   if (!(threshold >= 0))
@@ -111,40 +116,40 @@ void Trainer::set_clip_threshold(double threshold) {
          fmt::format("[{}] bad clip threshold: {} (a positive number, or 0 for "
                      "no clipping)",
                      id(), threshold));
-  impl_->clip_threshold = threshold;
+  impl().clip_threshold = threshold;
 }
 
-double Trainer::weight_decay() const { return impl_->weight_decay; }
+double Trainer::weight_decay() const { return impl().weight_decay; }
 
 void Trainer::set_weight_decay(double decay) {
   if (!(decay >= 0 && decay < 1))
     fail(ErrorKind::argument,
          fmt::format("[{}] bad weight decay: {} (0 <= decay < 1)", id(), decay));
-  impl_->weight_decay = decay;
+  impl().weight_decay = decay;
 }
 
-bool Trainer::sparse_updates() const { return impl_->sparse_updates; }
-void Trainer::set_sparse_updates(bool on) { impl_->sparse_updates = on; }
+bool Trainer::sparse_updates() const { return impl().sparse_updates; }
+void Trainer::set_sparse_updates(bool on) { impl().sparse_updates = on; }
 
-void Trainer::restart() { impl_->restart(); }
+void Trainer::restart() { impl().restart(); }
 
 void Trainer::restart(double lr) {
   set_learning_rate(lr);
   restart();
 }
 
-uint64_t Trainer::updates() const { return impl_->updates; }
-uint64_t Trainer::clips() const { return impl_->clips; }
-double Trainer::gradient_norm() const { return impl_->gradient_norm; }
+uint64_t Trainer::updates() const { return impl().updates; }
+uint64_t Trainer::clips() const { return impl().clips; }
+double Trainer::gradient_norm() const { return impl().gradient_norm; }
 
 std::string Trainer::status() {
-  detail::TrainerImpl& t = *impl_;
+  detail::TrainerImpl& t = impl();
   return fmt::format("[lr={} clips={} updates={}]", learning_rate(),
                      t.clips - std::exchange(t.status_clips, t.clips),
                      t.updates - std::exchange(t.status_updates, t.updates));
 }
 
-const std::string& Trainer::id() const { return impl_->entry.id; }
-const Model& Trainer::model() const { return impl_->model; }
+const std::string& Trainer::id() const { return impl().entry.id; }
+const Model& Trainer::model() const { return impl().model; }
 
 }  // namespace trellis

@@ -69,6 +69,10 @@ def comment(paragraphs):
     return [("// " + line).rstrip() for line in lines]
 
 
+# The last parameter of every function: the line that calls it, for error texts.
+WHERE = "SourceLine where_ = SourceLine::here()"
+
+
 class Slot:
     """One parameter of a typed function."""
 
@@ -196,11 +200,11 @@ def function(op):
     attrs = "attrs_" if attributes else "{}"
     # Lists of ids say themselves how many batch elements they are for.
     ragged = [slot.name for slot, *_ in attributes if slot.element.startswith("std::vector")]
-    lists = f", static_cast<uint32_t>({ragged[0]}.size())" if ragged else ""
+    lists = f", static_cast<uint32_t>({ragged[0]}.size())" if ragged else ", 0"
     if result == "Expr":
-        body += ["Expr out_;", f"apply_ordered(op_, {given}, {attrs}, {{&out_, 1}}{lists});", "return out_;"]
+        body += ["Expr out_;", f"apply_ordered(op_, {given}, {attrs}, {{&out_, 1}}{lists}, where_);", "return out_;"]
     else:
-        body += [f"Expr out_[{len(outputs)}];", f"apply_ordered(op_, {given}, {attrs}, out_{lists});",
+        body += [f"Expr out_[{len(outputs)}];", f"apply_ordered(op_, {given}, {attrs}, out_{lists}, where_);",
                  f"return {{{', '.join(f'out_[{i}]' for i in range(len(outputs)))}}};"]
 
     def define(form, statements):
@@ -208,10 +212,10 @@ def function(op):
         last = max((i for i, s in enumerate(slots) if form == "list" and s.element and s.default is not None),
                    default=-1)
         parameters = ", ".join(s.text(form, i > last) for i, s in enumerate(slots))
-        return [f"inline {result} {name}({parameters}) {{"] + ["  " + line for line in statements] + ["}"]
+        return [f"inline {result} {name}({parameters}, {WHERE}) {{"] + ["  " + line for line in statements] + ["}"]
 
     def pass_on(form):
-        return [f"return {name}({', '.join(s.argument(form) for s in slots)});"]
+        return [f"return {name}({', '.join(s.argument(form) for s in slots)}, where_);"]
 
     lines = declarations + function_doc(op, outputs) + define("span", body)
     if any(s.element for s in slots):
@@ -219,11 +223,18 @@ def function(op):
     if sum(s.one for s in slots) == 1:
         lines += define("one", pass_on("one"))
     if variadic and all(slot.default is not None for slot, *_ in attributes):
+        # A few inputs one by one; nothing can stand behind a parameter pack, so more than that come without a line.
         rest = identifier(variadic["name"])
+        defaults = [slot.default for slot, *_ in attributes]
+        for n in range(1, 5):
+            several = [f"{rest}{k}" for k in range(n)]
+            parameters = [f"const Expr& {i}" for i in names + several] + [WHERE]
+            given = names + [f"{{{', '.join(several)}}}"] + defaults + ["where_"]
+            lines += [f"inline {result} {name}({', '.join(parameters)}) {{", f"  return {name}({', '.join(given)});", "}"]
         lines += ["template <class... Inputs>",
-                  "  requires(sizeof...(Inputs) > 0 && (std::is_same_v<Inputs, Expr> && ...))",
+                  "  requires(sizeof...(Inputs) > 4 && (std::is_same_v<Inputs, Expr> && ...))",
                   f"{result} {name}({', '.join([f'const Expr& {n}' for n in names] + [f'const Inputs&... {rest}'])}) {{",
-                  f"  return {name}({', '.join(names + [f'{{{rest}...}}'])});", "}"]
+                  f"  return {name}({', '.join(names + [f'{{{rest}...}}'] + defaults)}, {{}});", "}"]
     return lines
 
 

@@ -127,7 +127,20 @@ void KernelRun::set_output(uint32_t o) {
 }
 
 KernelRun::~KernelRun() {
-  if (created_ && kernel_->create && kernel_->destroy) kernel_->destroy(state_);
+  try {
+    destroy();
+  } catch (const Failure&) {  // faults.exception calls it, too, and reports
+  }
+}
+
+void KernelRun::destroy() {
+  if (!created_) return;
+  created_ = false;
+  if (kernel_->create && kernel_->destroy)
+    call_.run("destroy", [&] {
+      kernel_->destroy(state_);
+      return trl_status{TRL_OK};
+    });
 }
 
 // Lists lie in guarded memory, like tensors: in the host they are part of an arena.
@@ -482,26 +495,26 @@ std::vector<std::string> KernelRun::unwritten() const {
 }
 
 void KernelRun::move_memory() {
-  for (auto* buffers : {&lists_, &in_, &out_, &d_out_, &d_in_}) {
-    for (Guarded& b : *buffers) {
+  std::vector<std::string> contents;  // of the outputs
+  for (const Guarded& b : out_) contents.emplace_back(b.data<char>(), b.size());
+  const auto leave = [this](std::vector<Guarded>& buffers) {
+    for (Guarded& b : buffers) {
       if (!b.size()) continue;
       b.revoke();
       revoked_.push_back(std::move(b));
     }
-    buffers->clear();
-  }
-  for (auto& parts : parts_) {
-    for (Guarded& b : parts) {
-      b.revoke();
-      revoked_.push_back(std::move(b));
-    }
-    parts.clear();
-  }
+    buffers.clear();
+  };
+  for (auto* buffers : {&lists_, &in_, &out_, &d_out_, &d_in_}) leave(*buffers);
+  for (auto& parts : parts_) leave(parts);
   for (auto& p : pointers_) p.clear();
   set_attrs();
   in_tensors_.clear();
   for (size_t i = 0; i < case_.inputs.size(); ++i) set_input(i);
-  for (uint32_t o = 0; o < out_tensors_.size(); ++o) set_output(o);
+  for (uint32_t o = 0; o < out_tensors_.size(); ++o) {
+    set_output(o);
+    if (out_[o].size()) std::memcpy(out_[o].data(), contents[o].data(), contents[o].size());
+  }
   call_.revokes_scratch = true;
 }
 

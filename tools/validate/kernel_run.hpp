@@ -50,6 +50,8 @@ class KernelRun {
   trl_status try_backward(const std::vector<Numbers>& d_out, const Gradients& wanted);
   // create, when it was not called yet; every forward does.
   void create();
+  // destroy, when create was called. Throws Failure when an exception leaves it.
+  void destroy();
 
   uint32_t n_out() const { return static_cast<uint32_t>(out_.size()); }
   uint32_t n_visible() const { return case_.op->n_visible(); }
@@ -70,7 +72,7 @@ class KernelRun {
   std::string text() const;
   // Whether input i can receive a gradient.
   bool takes_gradient(size_t i) const;
-  // All memory that the plugin was given moves elsewhere; where it was, every access is fatal.
+  // All memory that the plugin was given moves elsewhere, with what is in it; where it was, every access is fatal.
   void move_memory();
   // create, forward, backward (unless it is not given) and destroy on the memory of the last calls,
   // with no look at the results. Throws Failure when one fails.

@@ -66,9 +66,15 @@ const Runtime& Session::runtime() {
 std::vector<Subject> Session::subjects() {
   const trl_plugin& t = bench().tables();
   std::vector<Subject> all{{Kind::plugin, plugin.id}};
-  const auto add = [&all](Kind kind, const auto* const* table, uint32_t n) {
+  // A provider of products has one descriptor for each element type.
+  const auto known = [&all](Kind kind, std::string_view id) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Subject& s) { return s.kind == kind && s.id == id; });
+  };
+  const auto add = [&](Kind kind, const auto* const* table, uint32_t n) {
     for (uint32_t i = 0; i < n && table; ++i)
-      if (table[i]) all.push_back({kind, std::string(view_of(table[i]->id))});
+      if (table[i] && !known(kind, view_of(table[i]->id)))
+        all.push_back({kind, std::string(view_of(table[i]->id))});
   };
   add(Kind::op, t.ops, t.n_ops);
   add(Kind::builder, t.builders, t.n_builders);

@@ -10,8 +10,12 @@ const std::vector<Test>& all_tests() {
   static const std::vector<Test> tests = [] {
     std::vector<Test> all;
     for (const auto part : {
+             load_tests,
+             shape_tests,
              forward_tests,
              gradient_tests,
+             batch_tests,
+             fault_tests,
              graph_tests,
              builder_tests,
              softmax_tests,

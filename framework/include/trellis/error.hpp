@@ -4,6 +4,7 @@
 // or function as the user typed it, shapes are printed as {3,4}x8 (x8: batch of 8).
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <trellis/api.hpp>
@@ -33,6 +34,17 @@ class TRELLIS_API Error : public std::runtime_error {
 
  private:
   ErrorKind kind_;
+};
+
+// Where in the program's own code a node was made: error texts end with it. Functions that make nodes
+// take it as their last argument, whose default is the line that calls them.
+struct SourceLine {
+  const char* file = nullptr;  // as the compiler was given it; null: not known
+  uint32_t line = 0;
+  static constexpr SourceLine here(const char* file = __builtin_FILE(),
+                                   uint32_t line = __builtin_LINE()) {
+    return {file, line};
+  }
 };
 
 // Throws Error{kind, text}.

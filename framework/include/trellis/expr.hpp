@@ -18,25 +18,33 @@
 
 namespace trellis {
 
-TRELLIS_API Expr operator+(const Expr& x, const Expr& y);
-TRELLIS_API Expr operator-(const Expr& x, const Expr& y);
+// What stands on either side of an operator: an expression and the line that the operator is on.
+class Operand {
+ public:
+  Operand(const Expr& e, SourceLine w = SourceLine::here()) : expr(e), where(w) {}
+  const Expr& expr;
+  SourceLine where;
+};
+
+TRELLIS_API Expr operator+(const Operand& x, const Operand& y);
+TRELLIS_API Expr operator-(const Operand& x, const Operand& y);
 // The matrix product; element-wise where x or y is a scalar (rank 0).
-TRELLIS_API Expr operator*(const Expr& x, const Expr& y);
-TRELLIS_API Expr operator/(const Expr& x, const Expr& y);  // element-wise
-TRELLIS_API Expr operator-(const Expr& x);
+TRELLIS_API Expr operator*(const Operand& x, const Operand& y);
+TRELLIS_API Expr operator/(const Operand& x, const Operand& y);  // element-wise
+TRELLIS_API Expr operator-(const Operand& x);
 
 // A number scales or shifts every element. Different numbers do not hinder batching.
-TRELLIS_API Expr operator+(const Expr& x, double a);
-TRELLIS_API Expr operator-(const Expr& x, double a);
-TRELLIS_API Expr operator*(const Expr& x, double a);
-TRELLIS_API Expr operator/(const Expr& x, double a);
-TRELLIS_API Expr operator+(double a, const Expr& x);
-TRELLIS_API Expr operator-(double a, const Expr& x);
-TRELLIS_API Expr operator*(double a, const Expr& x);
-TRELLIS_API Expr operator/(double a, const Expr& x);
+TRELLIS_API Expr operator+(const Operand& x, double a);
+TRELLIS_API Expr operator-(const Operand& x, double a);
+TRELLIS_API Expr operator*(const Operand& x, double a);
+TRELLIS_API Expr operator/(const Operand& x, double a);
+TRELLIS_API Expr operator+(double a, const Operand& x);
+TRELLIS_API Expr operator-(double a, const Operand& x);
+TRELLIS_API Expr operator*(double a, const Operand& x);
+TRELLIS_API Expr operator/(double a, const Operand& x);
 
-inline Expr& operator+=(Expr& x, const Expr& y) { return x = x + y; }
-inline Expr& operator-=(Expr& x, const Expr& y) { return x = x - y; }
+inline Expr& operator+=(Expr& x, const Operand& y) { return x = Operand(x, y.where) + y; }
+inline Expr& operator-=(Expr& x, const Operand& y) { return x = Operand(x, y.where) - y; }
 inline Expr& operator*=(Expr& x, double a) { return x = x * a; }
 inline Expr& operator/=(Expr& x, double a) { return x = x / a; }
 
@@ -71,29 +79,35 @@ TRELLIS_API Expr differentiate(const Expr& y, const Expr& wrt);
 // `build` uses the outer graph, Error(shape) or Error(dtype) when computing makes another result
 // than making did.
 using Part = std::function<Expr(Graph& graph, std::span<const Expr> inputs)>;
-TRELLIS_API Expr recompute(std::span<const Expr> inputs, Part build);
+TRELLIS_API Expr recompute(std::span<const Expr> inputs, Part build,
+                           SourceLine where = SourceLine::here());
 TRELLIS_API Expr recompute(const Expr& input,
-                           std::function<Expr(Graph& graph, const Expr& input)> build);
+                           std::function<Expr(Graph& graph, const Expr& input)> build,
+                           SourceLine where = SourceLine::here());
 
 // Functions that need no header of a plugin.
 namespace roles {
 
-TRELLIS_API Expr mul(const Expr& x, const Expr& y);  // element-wise
+TRELLIS_API Expr mul(const Expr& x, const Expr& y,
+                     SourceLine where = SourceLine::here());  // element-wise
 // Over all elements of each example, or over the given axes (which are removed).
-TRELLIS_API Expr sum(const Expr& x, std::span<const int64_t> axes = {});
-TRELLIS_API Expr sum_batches(const Expr& x);  // batch 1
-TRELLIS_API Expr concat(std::span<const Expr> xs,
-                        uint32_t axis = 0);  // throws Error(argument) for none
-inline Expr concat(std::initializer_list<Expr> xs, uint32_t axis = 0) {
-  return concat(std::span<const Expr>(xs.begin(), xs.size()), axis);
+TRELLIS_API Expr sum(const Expr& x, std::span<const int64_t> axes = {},
+                     SourceLine where = SourceLine::here());
+TRELLIS_API Expr sum_batches(const Expr& x, SourceLine where = SourceLine::here());  // batch 1
+TRELLIS_API Expr concat(std::span<const Expr> xs, uint32_t axis = 0,
+                        SourceLine where = SourceLine::here());  // throws Error(argument) for none
+inline Expr concat(std::initializer_list<Expr> xs, uint32_t axis = 0,
+                   SourceLine where = SourceLine::here()) {
+  return concat(std::span<const Expr>(xs.begin(), xs.size()), axis, where);
 }
 // Entries start .. end - 1 of an axis.
-TRELLIS_API Expr slice(const Expr& x, uint32_t start, uint32_t end, uint32_t axis = 0);
+TRELLIS_API Expr slice(const Expr& x, uint32_t start, uint32_t end, uint32_t axis = 0,
+                       SourceLine where = SourceLine::here());
 // The same elements in order; the batch size of `dim` is not looked at.
-TRELLIS_API Expr reshape(const Expr& x, const Dim& dim);
+TRELLIS_API Expr reshape(const Expr& x, const Dim& dim, SourceLine where = SourceLine::here());
 // In train mode zeroes elements with probability p and scales the others by 1 / (1 - p); p in [0,
 // 1].
-TRELLIS_API Expr dropout(const Expr& x, double p);
+TRELLIS_API Expr dropout(const Expr& x, double p, SourceLine where = SourceLine::here());
 
 }  // namespace roles
 }  // namespace trellis

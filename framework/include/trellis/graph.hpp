@@ -63,12 +63,21 @@ class TRELLIS_API Expr {
 
 enum class Mode { train, infer };
 
+// Which values a graph holds until it is cleared. Train mode holds all, for gradients.
+//   all        every one that was computed
+//   requested  in infer mode only those that were asked for by value(), forward() or keep(), those
+//              that a node not yet computed reads, and those that no node reads so far; the memory
+//              of others serves later ones. Asking for one that was given back, also as the input of
+//              a new node, throws Error(state).
+enum class KeptValues { all, requested };
+
 struct GraphOptions {
-  Mode mode = Mode::train;      // dropout and other stochastic operators act in train mode
-  DType dtype = DType::f32;     // of inputs and constants that name none
-  bool batching = true;         // false: the sequential oracle
-  bool always_group = false;    // group nodes even where merging would not pay (for tests)
-  bool immediate = false;       // compute every node when it is made
+  Mode mode = Mode::train;    // dropout and other stochastic operators act in train mode
+  DType dtype = DType::f32;   // of inputs and constants that name none
+  bool batching = true;       // false: the sequential oracle
+  bool always_group = false;  // group nodes even where merging would not pay (for tests)
+  bool immediate = false;     // compute every node when it is made
+  KeptValues values = KeptValues::all;
   bool check_validity = false;  // throw Error(numeric) at the first NaN or Inf, naming the node
   bool memo = true;             // false: run every shape inference again (for tests)
   // Part of the address of random masks. Unset: taken from the runtime's counter. In data-parallel
@@ -95,10 +104,12 @@ struct GraphStats {
   uint64_t forward_bytes = 0, backward_bytes = 0, reserved_bytes = 0;
 };
 
-// A handle; copies refer to the same graph. Destroying the last one frees it.
+// A handle; copies refer to the same graph, and moving copies. Destroying the last one frees it.
 class TRELLIS_API Graph {
  public:
   explicit Graph(const Runtime& runtime, const GraphOptions& options = {});
+  Graph(const Graph&) = default;
+  Graph& operator=(const Graph&) = default;
   explicit Graph(std::shared_ptr<detail::GraphImpl> impl) : impl_(std::move(impl)) {}
 
   // Forgets all nodes and keeps the memory; every expression becomes stale. New serial for random
@@ -143,9 +154,9 @@ class TRELLIS_API Graph {
   // Applies an operator by name ("core.tanh", "tanh", an alias). Returns its visible outputs. A
   // refused node is not added and the graph is usable.
   std::vector<Expr> apply(std::string_view op, std::span<const Expr> inputs,
-                          const Attrs& attrs = {});
-  Expr apply1(std::string_view op, std::initializer_list<Expr> inputs,
-              const Attrs& attrs = {});  // first output
+                          const Attrs& attrs = {}, SourceLine where = SourceLine::here());
+  Expr apply1(std::string_view op, std::initializer_list<Expr> inputs, const Attrs& attrs = {},
+              SourceLine where = SourceLine::here());  // first output
 
   // A node that the program's own functions compute, for what no operator does. Inputs are floats of
   // one type, which is the result's; `dim` says its shape and batch, whatever the inputs'. It is
@@ -157,11 +168,11 @@ class TRELLIS_API Graph {
   //
   // Throws Error(argument) for no inputs or an empty `forward`.
   Expr custom(std::span<const Expr> inputs, const Dim& dim, CustomForward forward,
-              CustomBackward backward = {});
+              CustomBackward backward = {}, SourceLine where = SourceLine::here());
   Expr custom(std::initializer_list<Expr> inputs, const Dim& dim, CustomForward forward,
-              CustomBackward backward = {}) {
+              CustomBackward backward = {}, SourceLine where = SourceLine::here()) {
     return custom(std::span<const Expr>(inputs.begin(), inputs.size()), dim, std::move(forward),
-                  std::move(backward));
+                  std::move(backward), where);
   }
 
   // Evaluation. Values already computed are kept.
@@ -170,6 +181,9 @@ class TRELLIS_API Graph {
   std::vector<TensorView> forward(std::span<const Expr> es);
   TensorView incremental_forward(const Expr& e);  // = value()
   void forward_all();                             // every node not yet computed
+  // Holds a value that other nodes read, where the graph holds only some (KeptValues). Throws
+  // Error(state) when it was given back already.
+  void keep(const Expr& e);
   void invalidate();                  // forgets all values; the next value() computes again
   void invalidate(const Expr& from);  // forgets the values of this node and later ones
 

@@ -93,7 +93,7 @@ class TRELLIS_API GradientBlock {
   void clear();
   void add(const GradientBlock& other);  // += in the order of parameters, then rows as touched
   struct Impl;
-  Impl& impl() const { return *impl_; }
+  Impl& impl() const;  // throws Error(state) for one that was moved from
 
  private:
   friend struct detail::ModelRoot;
@@ -112,9 +112,12 @@ struct ModelOptions {
   Device device{};  // of parameters that name none; throws Error(argument) when not there
 };
 
-// A handle on a node of the tree; copies refer to the same node.
+// A handle on a node of the tree; copies refer to the same node, and moving copies. The last handle
+// on a node, parameter or graph that uses one frees the tree.
 class TRELLIS_API Model {
  public:
+  Model(const Model&) = default;
+  Model& operator=(const Model&) = default;
   explicit Model(const Runtime& runtime, DType dtype = DType::f32);
   Model(const Runtime& runtime, const ModelOptions& options);
 

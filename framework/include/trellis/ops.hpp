@@ -27,11 +27,11 @@ TRELLIS_API uint32_t op_name_id(std::string_view full_id);
 // of ids were given for; 0: as many as the inputs have.
 TRELLIS_API void apply_ordered(uint32_t name_id, std::span<const Expr> in,
                                std::span<const trl_attr> attrs, std::span<Expr> out,
-                               uint32_t attr_batch = 0);
+                               uint32_t attr_batch = 0, SourceLine where = SourceLine::here());
 // The same for an operator without inputs.
 TRELLIS_API void apply_ordered(uint32_t name_id, const Graph& graph,
                                std::span<const trl_attr> attrs, std::span<Expr> out,
-                               uint32_t attr_batch = 0);
+                               uint32_t attr_batch = 0, SourceLine where = SourceLine::here());
 
 namespace detail {
 

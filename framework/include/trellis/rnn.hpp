@@ -57,12 +57,17 @@ class TRELLIS_API RnnState {
   RnnState() = default;  // belongs to no sequence; using it throws Error(state)
 
   // One step. `in`: as many expressions as the builder takes.
-  RnnState add(const Expr& x) const { return add(std::span<const Expr>(&x, 1)); }
-  RnnState add(std::span<const Expr> in) const;
+  RnnState add(const Expr& x, SourceLine where = SourceLine::here()) const {
+    return add(std::span<const Expr>(&x, 1), where);
+  }
+  RnnState add(std::span<const Expr> in, SourceLine where = SourceLine::here()) const;
   // The states after each of the inputs; none for none. Equal to add() after add(), but a builder
   // that can read a whole sequence at once does.
-  std::vector<RnnState> add_all(std::span<const Expr> xs) const;
-  std::vector<Expr> transduce(std::span<const Expr> xs) const;  // their outputs
+  std::vector<RnnState> add_all(std::span<const Expr> xs,
+                                SourceLine where = SourceLine::here()) const;
+  // Their outputs.
+  std::vector<Expr> transduce(std::span<const Expr> xs,
+                              SourceLine where = SourceLine::here()) const;
 
   Expr output() const;          // of the last layer, with residual connection and output dropout
   std::vector<Expr> h() const;  // the output of each layer as the next step sees it
@@ -102,8 +107,9 @@ class TRELLIS_API Rnn {
   RnnState start(const Graph& graph, std::span<const Expr> s = {},
                  std::span<const Expr> contexts = {}) const;
   // The outputs for a whole sequence from zeros; none for none.
-  std::vector<Expr> transduce(const Graph& graph, std::span<const Expr> xs) const {
-    return start(graph).transduce(xs);
+  std::vector<Expr> transduce(const Graph& graph, std::span<const Expr> xs,
+                              SourceLine where = SourceLine::here()) const {
+    return start(graph).transduce(xs, where);
   }
 
   void set_dropout(const RnnDropout& dropout);  // of sequences started from now on
@@ -129,10 +135,11 @@ class TRELLIS_API BiRnn {
  public:
   BiRnn(Model model, std::string_view builder, const Attrs& attrs, const RnnOptions& options = {});
 
-  std::vector<Expr> transduce(const Graph& graph, std::span<const Expr> xs) const;
+  std::vector<Expr> transduce(const Graph& graph, std::span<const Expr> xs,
+                              SourceLine where = SourceLine::here()) const;
   // States of the last layer at each position, from the left and from the right.
-  std::vector<std::pair<RnnState, RnnState>> states(const Graph& graph,
-                                                    std::span<const Expr> xs) const;
+  std::vector<std::pair<RnnState, RnnState>> states(const Graph& graph, std::span<const Expr> xs,
+                                                    SourceLine where = SourceLine::here()) const;
 
   void set_dropout(const RnnDropout& dropout);
   void set_constant(bool constant);
@@ -143,8 +150,9 @@ class TRELLIS_API BiRnn {
 
  private:
   // Inputs of the last layer.
-  std::vector<Expr> below(const Graph& graph, std::span<const Expr> xs) const;
-  std::vector<Expr> layer(const Graph& graph, size_t l, std::span<const Expr> xs) const;
+  std::vector<Expr> below(const Graph& graph, std::span<const Expr> xs, SourceLine where) const;
+  std::vector<Expr> layer(const Graph& graph, size_t l, std::span<const Expr> xs,
+                          SourceLine where) const;
 
   Model model_;
   std::vector<Rnn> forward_, backward_;
@@ -157,16 +165,19 @@ class TRELLIS_API RnnTree {
  public:
   // A node from its children, left to right, and its own inputs; a leaf has no children. The
   // children are states of this tree.
-  RnnState add(std::span<const RnnState> children, std::span<const Expr> in) const;
-  RnnState add(std::initializer_list<RnnState> children, const Expr& x) const {
+  RnnState add(std::span<const RnnState> children, std::span<const Expr> in,
+               SourceLine where = SourceLine::here()) const;
+  RnnState add(std::initializer_list<RnnState> children, const Expr& x,
+               SourceLine where = SourceLine::here()) const {
     return add(std::span<const RnnState>(children.begin(), children.size()),
-               std::span<const Expr>(&x, 1));
+               std::span<const Expr>(&x, 1), where);
   }
-  RnnState add(std::initializer_list<RnnState> children) const {
-    return add(std::span<const RnnState>(children.begin(), children.size()), {});
+  RnnState add(std::initializer_list<RnnState> children,
+               SourceLine where = SourceLine::here()) const {
+    return add(std::span<const RnnState>(children.begin(), children.size()), {}, where);
   }
-  RnnState leaf(const Expr& x) const {
-    return add(std::span<const RnnState>(), std::span<const Expr>(&x, 1));
+  RnnState leaf(const Expr& x, SourceLine where = SourceLine::here()) const {
+    return add(std::span<const RnnState>(), std::span<const Expr>(&x, 1), where);
   }
 
  private:

@@ -39,13 +39,15 @@ struct RuntimeOptions {
   std::function<void(int level, std::string_view text)> log;
 };
 
+// A handle; copies refer to the same runtime, and moving copies. It ends with the last handle, model,
+// graph and trainer made from it; the libraries of its plugins stay mapped.
 class TRELLIS_API Runtime {
  public:
   // Throws Error(plugin) naming file, fact and what to do; then nothing was registered.
   explicit Runtime(const RuntimeOptions& options = {});
-  ~Runtime();  // graphs and models made from it must be gone; plugins stay mapped
-  Runtime(const Runtime&) = delete;
-  Runtime& operator=(const Runtime&) = delete;
+  Runtime(const Runtime&) = default;
+  Runtime& operator=(const Runtime&) = default;
+  ~Runtime();
 
   const Registry& registry()
       const;  // what is loaded: registry.hpp of the framework; see also plugin.hpp
@@ -54,10 +56,11 @@ class TRELLIS_API Runtime {
   std::vector<Device> devices() const;           // the CPU first
   Device device(std::string_view name) const;    // "cpu"; throws Error(argument) naming those there
   std::string device_name(Device device) const;  // throws Error(argument) when it is not there
+  bool operator==(const Runtime&) const = default;  // one and the same
   detail::RuntimeCore& core() const { return *core_; }
 
  private:
-  std::unique_ptr<detail::RuntimeCore> core_;
+  std::shared_ptr<detail::RuntimeCore> core_;
 };
 
 // "0.1.0" and the ABI it speaks, "0.1".

@@ -78,7 +78,7 @@ class TRELLIS_API Trainer {
 
   const std::string& id() const;  // full: "core.adam"
   const Model& model() const;
-  detail::TrainerImpl& impl() const { return *impl_; }
+  detail::TrainerImpl& impl() const;  // throws Error(state) for one that was moved from
 
  private:
   std::unique_ptr<detail::TrainerImpl> impl_;

@@ -40,6 +40,8 @@ using Pow = Use<"core.pow">;
 using Maximum = Use<"core.maximum">;
 using Minimum = Use<"core.minimum">;
 using MatMul = Use<"core.matmul">;
+using Affine = Use<"core.affine">;
+using CrossEntropy = Use<"core.cross_entropy", "ids">;
 using Transpose = Use<"core.transpose", "dims">;
 using Reshape = Use<"core.reshape", "shape", "batch">;
 using Concat = Use<"core.concat", "axis">;
@@ -58,9 +60,9 @@ using GradientOps =
     Uses<use::Add, use::Sub, use::Mul, use::Div, use::Neg, use::ScaleShift, use::Scale,
          use::Reciprocal, use::Exp, use::Log, use::Log1p, use::Sin, use::Cos, use::Sinh, use::Cosh,
          use::Tanh, use::Erf, use::Sigmoid, use::Sqrt, use::Abs, use::Heaviside, use::Pow,
-         use::Maximum, use::Minimum, use::MatMul, use::Transpose, use::Reshape, use::Concat,
-         use::Slice, use::Sum, use::CumSum, use::Softmax, use::Pick, use::Scatter, use::PickBatch,
-         use::Cast, use::Dropout>;
+         use::Maximum, use::Minimum, use::MatMul, use::Affine, use::CrossEntropy, use::Transpose,
+         use::Reshape, use::Concat, use::Slice, use::Sum, use::CumSum, use::Softmax, use::Pick,
+         use::Scatter, use::PickBatch, use::Cast, use::Dropout>;
 
 // An expression of the graph that is being built; G is the Gradient<Op> at hand.
 template <class G>

@@ -7,6 +7,8 @@
 //   dwi = dy xi'
 //   dxi = wi' dy
 
+#include <algorithm>
+
 #include "kernels/product.hpp"
 #include "kernels/terms.hpp"
 
@@ -74,6 +76,68 @@ struct Affine {
   }
 };
 
-TRL_OPS(affine, Affine)
+// The first rows of such a product: for blocks of a weight that not every node needs (the forget
+// gates of a leaf), without a copy of the weight.
+struct AffineRows {
+  struct Attrs {
+    std::int64_t rows = 0;
+  };
+  static constexpr auto attrs =
+      fields(field("rows", &Attrs::rows, "how many, from the first", required(), at_least(1)));
+  static constexpr OpSpec spec{
+      .name = "affine_rows",
+      .summary = "the first rows of a bias plus a matrix product",
+      .doc = "b is {m}, w {m,k}, x {k} or {k,n}; the result has `rows` rows, at most m.",
+      .formula = "y = b[:rows] + w[:rows] x",
+      .examples =
+          "affine_rows({3}, {3,2}, {2}, rows=2); affine_rows({3}, {3,2}, {2}x4, rows=1); "
+          "affine_rows({3}, {3,2}, {2,5}, rows=3); "
+          "affine_rows({3}x2, {3,2}x2, {2,2}, rows=2)",
+      .inputs = {In("b").shared().about("bias"), In("w").shared().keep().about("matrix"),
+                 In("x").keep().about("vector or columns")},
+  };
+
+  static Dim infer(const Attrs& a, Dims x) {
+    Dim y = matmul_dim(x[1], x[2], "w", "x");
+    TRL_REQUIRE(x[0].with_batch(1).same_shape(Dim{x[1][0]}), "the bias does not fit: b is ",
+                x[0].with_batch(1), ", w is ", x[1].with_batch(1), " (need {", x[1][0], "})");
+    TRL_REQUIRE(a.rows <= x[1][0], "too many rows: ", a.rows, " of ", x[1].with_batch(1),
+                " (at most ", x[1][0], ")");
+    y.d[0] = static_cast<std::uint32_t>(a.rows);
+    return y;
+  }
+
+  static void forward(const Attrs&, const auto& f) {
+    const auto y = f.y();
+    const std::uint64_t rows = y.dim(0), columns = y.dim(1);
+    for (std::uint32_t i = 0; i < f.batch(); ++i)
+      for (std::uint64_t k = 0; k < columns; ++k)
+        std::copy_n(f.x(0).data(i), rows, y.data(i) + k * rows);
+    product(f, f.x(1), f.x(2), y, 1);
+  }
+
+  static void backward(const Attrs&, const auto& b) {
+    const auto dy = b.dy(), db = b.dx_zeroed(0);
+    const std::uint64_t rows = dy.dim(0), columns = dy.dim(1);
+    for (std::uint32_t i = 0; db && i < b.batch(); ++i)
+      for (std::uint64_t k = 0; k < columns; ++k)
+        add_run(
+            rows, db.data(i), [](auto v) { return v; }, dy.data(i) + k * rows);
+    product_grad_left(b, dy, b.x(2), b.dx_zeroed(1));
+    product_grad_right(b, b.x(1), dy, b.dx(2));
+  }
+
+  using uses = GradientOps;
+  static void expand_grad(const Attrs&, const auto& g) {
+    const auto dy = term(g, g.dy()), x = term(g, g.x(2));
+    const std::uint32_t all = term(g, g.x(1)).dim()[0];
+    const auto padded_dy = padded(dy, 0, 0, all);
+    g.dx(0, padded_dy);
+    if (g.wants(1)) g.dx(1, padded_dy.template with<use::MatMul>(transposed(x)));
+    if (g.wants(2)) g.dx(2, transposed(term(g, g.x(1))).template with<use::MatMul>(padded_dy));
+  }
+};
+
+TRL_OPS(affine, Affine, AffineRows)
 
 }  // namespace trellis::ops

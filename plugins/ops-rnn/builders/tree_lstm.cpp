@@ -23,13 +23,12 @@ struct TreeLstm {
       .name = "tree_lstm",
       .summary = "long short-term memory over binary trees",
       .doc =
-          "Blocks of w, ul, ur and b in the order input, forget left, forget right, output, "
-          "candidate. Weights "
-          "start from the default initializer, b from 0. State: h, c. A missing child or input "
-          "drops its terms.",
+          "Blocks of w, ul, ur and b in the order input, output, candidate, forget left, forget "
+          "right. Weights start from the default initializer, b from 0. State: h, c. A missing "
+          "child or input drops its terms; a leaf has no forget gates.",
       .formula =
-          "[zi, zl, zr, zo, zg] = b + w x + ul h_left + ur h_right\n"
-          "[i, l, r, o] = sigmoid([zi, zl + forget_bias, zr + forget_bias, zo]), g = tanh(zg)\n"
+          "[zi, zo, zg, zl, zr] = b + w x + ul h_left + ur h_right\n"
+          "[i, o, l, r] = sigmoid([zi, zo, zl + forget_bias, zr + forget_bias]), g = tanh(zg)\n"
           "c' = i g + l c_left + r c_right\n"
           "h' = o tanh(c')",
       .predecessors = {0, 2},
@@ -40,7 +39,8 @@ struct TreeLstm {
 
   using Affine = Use<"core.affine">;
   using Cell = Use<"core.tree_lstm_cell", "forget_bias">;
-  using uses = Uses<Affine, Cell>;
+  using Rows = Use<"core.affine_rows", "rows">;
+  using uses = Uses<Affine, Rows, Cell>;
 
   static Params params(const Attrs& a) {
     const std::uint32_t n = size(a.hidden), gates = size(5 * a.hidden);
@@ -54,6 +54,10 @@ struct TreeLstm {
   static std::array<Expr, 2> step(const Attrs& a, const auto& s) {
     if (s.n_in() == 0 && s.n_pred() == 0)
       fail(TRL_E_INVALID, "a node has neither an input nor children (needs one)");
+    if (s.n_pred() == 0) {
+      const Expr z = s.template apply<Rows>({s.param(3), s.param(0), s.in()}, 3 * a.hidden);
+      return s.template apply_all<Cell, 2>({z}, a.forget_bias);
+    }
     std::array<Expr, 7> terms{s.param(3)};
     std::array<Expr, 3> cell{};
     std::size_t n = 1;

@@ -135,7 +135,7 @@ TEST_CASE("custom: what is refused, and what a function throws, leaves the graph
     const auto text_of = [&](CustomForward f) {
       std::string text;
       try {
-        g.custom({x}, Dim({2}), std::move(f)).value();
+        g.custom({x}, Dim({2}), std::move(f), {}, {}).value();
       } catch (const Error& e) {
         text = e.what();
       }
@@ -148,7 +148,7 @@ TEST_CASE("custom: what is refused, and what a function throws, leaves the graph
     Graph h(rt, {.immediate = immediate});
     const Expr y = h.parameter(p);
     CHECK_THROWS_WITH_AS(
-        h.custom({y}, Dim({2}), [](Views, const TensorView&) { throw 1; }).value(),
+        h.custom({y}, Dim({2}), [](Views, const TensorView&) { throw 1; }, {}, {}).value(),
         ("[custom] the forward function threw what is no std::exception" + end).c_str(), Error);
     // the wrong element type, the wrong number of elements
     CHECK_THROWS_AS(h.custom({y}, Dim({2}),
@@ -168,11 +168,12 @@ TEST_CASE("custom: what is refused, and what a function throws, leaves the graph
   Graph g(rt);
   const Expr x = g.parameter(p);
   const Expr good = apply(g, "total", {apply(g, "square", {x})});
-  const Expr bad = apply(
-      g, "total",
-      {g.custom({x}, Dim({2}), sum_forward, [](Views, const TensorView&, const TensorView&, Views) {
-        throw std::runtime_error("no way back");
-      })});
+  const Expr bad = apply(g, "total",
+                         {g.custom({x}, Dim({2}), sum_forward,
+                                   [](Views, const TensorView&, const TensorView&, Views) {
+                                     throw std::runtime_error("no way back");
+                                   },
+                                   {})});
   CHECK_THROWS_WITH_AS(g.backward(bad),
                        ("[custom] the backward function threw: no way back; kernel " +
                         std::string(version()) + ", node #4, backward, inputs {2}")

@@ -19,7 +19,7 @@ TEST_CASE("print: leaves, operators and outputs") {
   CHECK(g.describe(x) == "node #1 = parameter /p {2}");
   CHECK(g.describe(g.lookup(t, ids)) == "node #2 = lookup /t[1,2,3,4,..] {2}x5");
   CHECK(g.describe(g.constant(Dim({3}), 1)) == "node #3 = constant {3}");
-  const auto out = g.apply("test.both", std::vector<Expr>{x, x});
+  const auto out = g.apply("test.both", std::vector<Expr>{x, x}, {}, {});
   CHECK(g.describe(out[1]) == "node #4 = test.both(#1, #1) {2}, output 1");
   CHECK(g.impl().shapes(4) == "{2} {2}");
   CHECK(g.impl().context(4, "forward") == "; test-ops 1.0.0, node #4, forward, inputs {2} {2}");

@@ -47,3 +47,20 @@ TEST_CASE("affine: refuses what does not fit") {
         "[affine] batch sizes differ: input 1 is {2,2}x2 in a batch of 3 (all must be equal or 1)");
   CHECK(refusal("affine", {}) != "not refused");
 }
+
+TEST_CASE("affine_rows: the first rows, and no gradient for the others") {
+  const In b{{3}, {10, 20, 30}}, w{{3, 2}, {1, 3, 5, 2, 4, 6}};
+  const Result r = grad("affine_rows", {b, w, {Dim({2}, 2), {1, 1, 0, 2}}}, {{"rows", 2}});
+  CHECK(r.dim == Dim({2}, 2));
+  check_near(r.value, {13, 27, 14, 28});
+  check_near(r.gradient[0], {2, 2, 0});
+  check_near(r.gradient[1], {1, 1, 0, 3, 3, 0});
+  check_near(r.gradient[2], {4, 6, 4, 6});
+  check_near(eval("affine_rows", {b, w, {{2, 2}, {1, 0, 0, 1}}}, {{"rows", 3}}).value,
+             {11, 23, 35, 12, 24, 36});
+  CHECK(refusal("affine_rows", {b, w, {{2}, {1, 1}}}, {{"rows", 4}}) ==
+        "[affine_rows] too many rows: 4 of {3,2} (at most 3)");
+  CHECK(refusal("affine_rows", {{{2}, {1, 1}}, w, {{2}, {1, 1}}}, {{"rows", 2}}) ==
+        "[affine_rows] the bias does not fit: b is {2}, w is {3,2} (need {3})");
+  CHECK(refusal("affine_rows", {b, w, {{2}, {1, 1}}}, {{"rows", 0}}) != "not refused");
+}

@@ -4,11 +4,26 @@
 using namespace rnn_test;
 
 namespace {
+// The values below were computed with the gates in the order input, forget left, forget right,
+// output, candidate.
+void reorder_gates(Parameter p) {
+  const uint32_t order[] = {0, 3, 4, 1, 2};
+  const Numbers from = p.value().as_doubles();
+  Numbers to(from.size());
+  const size_t rows = p.dim()[0], n = rows / 5;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const size_t row = i % rows;
+    to[i] = from[i - row + order[row / n] * n + row % n];
+  }
+  p.set_value(std::span<const double>(to));
+}
 void set_all_weights(Model& m) {
   set_weights(m.parameter("/tree_lstm/layer0/w"), 0);
   set_weights(m.parameter("/tree_lstm/layer0/ul"), 3);
   set_weights(m.parameter("/tree_lstm/layer0/ur"), 6);
   set_weights(m.parameter("/tree_lstm/layer0/b"), 5);
+  for (const char* name : {"w", "ul", "ur", "b"})
+    reorder_gates(m.parameter("/tree_lstm/layer0/" + std::string(name)));
 }
 }  // namespace
 
