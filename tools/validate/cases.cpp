@@ -472,13 +472,13 @@ std::vector<Case> make_cases(BenchHost& bench, const Op& op, uint64_t seed) {
       for (uint32_t k = 0; k < d.rank && k < TRL_MAX_RANK; ++k) n *= d.d[k];
       room += n;
     }
-    return room < (1u << 22);
+    return room < 200000;
   };
   const auto offer = [&](Case c) {
     if (!c.settle()) return;
     for (size_t i = 0; i < c.attrs.size(); ++i)
       if (is_per_batch(op.attr(i))) draw_attr(c, i, random);
-    if (c.numbers() < (1u << 20) && known.insert(c.text()).second && accepts(c))
+    if (c.numbers() < 40000 && known.insert(c.text()).second && accepts(c))
       cases.push_back(std::move(c));
   };
   for (const Example& e : examples) {

@@ -84,10 +84,10 @@ std::string describe(const trl_plugin& t) {
   for (uint32_t i = 0; i < t.n_updates; ++i)
     to += fmt::format("update of {} on {} for {} rank {}\n", view_of(t.updates[i]->trainer_id),
                       view_of(t.updates[i]->device), t.updates[i]->dtype, t.updates[i]->rank);
+  // Not the rank: how good a provider is among others may well depend on the level.
   for (uint32_t i = 0; i < t.n_linalgs; ++i)
-    to += fmt::format("linalg provider {} on {} for {} rank {} classes {}\n",
-                      view_of(t.linalgs[i]->id), view_of(t.linalgs[i]->device), t.linalgs[i]->dtype,
-                      t.linalgs[i]->rank, t.linalgs[i]->classes);
+    to += fmt::format("linalg provider {} on {} for {} classes {}\n", view_of(t.linalgs[i]->id),
+                      view_of(t.linalgs[i]->device), t.linalgs[i]->dtype, t.linalgs[i]->classes);
   return to;
 }
 

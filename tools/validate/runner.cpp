@@ -369,7 +369,12 @@ class Parent {
   size_t done_ = 0, all_ = 0;
 };
 
+// In the order of the tables and of all_tests(), whatever ran first.
 void by_subject(Report& report) {
+  const auto turn = [](const Outcome& o) {
+    return std::find_if(all_tests().begin(), all_tests().end(),
+                        [&](const Test& t) { return t.name == o.test; });
+  };
   const auto place = [&report](const Outcome& o) {
     return std::find_if(report.subjects.begin(), report.subjects.end(), [&](const Subject& s) {
       return s.kind == o.subject.kind && s.id == o.subject.id;
@@ -378,7 +383,7 @@ void by_subject(Report& report) {
   std::stable_sort(report.outcomes.begin(), report.outcomes.end(),
                    [&](const Outcome& a, const Outcome& b) {
                      const auto at = place(a), bt = place(b);
-                     return at != bt ? at < bt : a.level < b.level;
+                     return at != bt ? at < bt : turn(a) < turn(b);
                    });
 }
 

@@ -159,6 +159,13 @@ void refuse(Context& ctx, const Subject& subject) {
 
 bool is_finite(double edge) { return std::abs(edge) < 1e300; }
 
+// Whether a kernel has ids whose bound only it knows: with other attributes they may be wrong.
+bool has_free_ids(const Op& op) {
+  for (uint16_t i = 0; i < op.desc().n_attrs; ++i)
+    if ((op.attr(i).flags & TRL_ATTR_PER_BATCH) && op.attr(i).bound_input < 0) return true;
+  return false;
+}
+
 // The smallest cases with one attribute set; what infer accepts must run.
 void run_edge(Context& ctx, const std::vector<Case>& cases, size_t attr, double edge) {
   int tried = 0;
@@ -182,7 +189,7 @@ void run_edge(Context& ctx, const std::vector<Case>& cases, size_t attr, double 
       } catch (const Error&) {
         continue;
       }
-      if (room <= (1u << 20)) run_accepted(ctx, c, dtype, false);
+      if (room <= (1u << 20)) run_accepted(ctx, c, dtype, has_free_ids(*c.op));
     }
   }
 }
