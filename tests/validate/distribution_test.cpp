@@ -36,7 +36,8 @@ TEST_CASE("distribution: what cannot be computed has no value") {
   CHECK(unreadable("d0 + .. + dL-1"));
   CHECK(unreadable("1 / 0"));
   CHECK(unreadable("sqrt(0 - 1)"));
-  CHECK(unreadable(std::string(1000, '(').c_str()));
+  CHECK(unreadable(std::string(100, '(').c_str()));
+  CHECK(unreadable(std::string(100000, '-').c_str()));
 }
 
 TEST_CASE("distribution: normal, uniform, and names that are defined behind") {

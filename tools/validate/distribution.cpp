@@ -25,18 +25,19 @@ class Parser {
  private:
   double sum() {
     double v = product();
-    for (;;) {
+    while (good_) {
       if (take('+'))
         v += product();
       else if (take('-'))
         v -= product();
       else
-        return v;
+        break;
     }
+    return v;
   }
   double product() {
     double v = power();
-    for (;;) {
+    while (good_) {  // what is wrong is not consumed
       if (take('*'))
         v *= power();
       else if (take('/'))
@@ -44,8 +45,9 @@ class Parser {
       else if (begins_atom(peek()))
         v *= power();
       else
-        return v;
+        break;
     }
+    return v;
   }
   double power() {
     if (take('-')) return -power();
@@ -114,6 +116,8 @@ std::string trimmed(std::string_view s) {
 }  // namespace
 
 std::optional<double> evaluate(std::string_view expression, const Names& names) {
+  constexpr size_t kLongest = 1000;  // signs and roots nest as deep as they are many
+  if (expression.size() > kLongest) return std::nullopt;
   return Parser(expression, names).all();
 }
 
