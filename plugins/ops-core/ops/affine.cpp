@@ -117,7 +117,8 @@ struct AffineRows {
   }
 
   static void backward(const Attrs&, const auto& b) {
-    const auto dy = b.dy(), db = b.dx_zeroed(0);
+    const auto dy = b.dy();
+    const auto db = b.dx_zeroed(0);
     const std::uint64_t rows = dy.dim(0), columns = dy.dim(1);
     for (std::uint32_t i = 0; db && i < b.batch(); ++i)
       for (std::uint64_t k = 0; k < columns; ++k)
