@@ -150,9 +150,11 @@ TEST_CASE("check: text relocations, and code that can be written") {
 
 TEST_CASE("check: entry, note and manifest") {
   const TempFolder folder;
-  CHECK(fact(check_complete(folder, named("no-entry")), "exports") ==
-        "[check] no-entry.so: does not export its entry: given none (needed trl_plugin_entry_v1: "
-        "TRL_PLUGIN of the SDK, or the function)");
+  CHECK(
+      fact(check_complete(folder, named("no-entry")), "exports") ==
+      "[check] no-entry.so: does not export its entry: given 1 symbol, trl_plugin_entry_v9 (needed "
+      "trl_plugin_entry_v1: "
+      "TRL_PLUGIN of the SDK, or the function)");
   CHECK(fact(check_complete(folder, named("no-note")), "note") ==
         "[check] no-note.so: has no plugin note (needed TRL_PLUGIN or TRL_PLUGIN_NOTE of the SDK)");
   CHECK(fact(check_complete(folder, named("good-too"), "good"), "note") ==

@@ -109,6 +109,8 @@ TEST_CASE("dev: what cannot be trusted") {
   CHECK(error_of([&] { dev_folders(); }) ==
         "[plugin] cannot trust '" + dev_file().native() +
             "': somebody else may write to it (needs it to be yours, chmod o-w)");
+  CHECK(available("good").id.empty());
+  CHECK(available("ops-core").state == "shipped");
   fs::remove(dev_file());
   fs::create_directory(dev_file());
   write_file(dev_file() / "x", "");
