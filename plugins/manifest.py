@@ -36,6 +36,7 @@ def main():
     parser.add_argument("--summary", required=True)
     parser.add_argument("--namespaces", required=True, help="separated by commas")
     parser.add_argument("--license", default="Apache-2.0")
+    parser.add_argument("--requires", help="ids of other plugins, separated by commas", default="")
     parser.add_argument("--schema", help="JSON of trellis-schema, for [provides]")
     parser.add_argument("--output", required=True)
     parser.add_argument("libraries", nargs="+", help="stems of the libraries, baseline first")
@@ -59,6 +60,9 @@ def main():
         f"built_with_minor = {minor}",
         'extra = ""',
     ]
+    if args.requires:
+        needs = ", ".join(f'{{ id = {quoted(name)}, version = "*" }}' for name in args.requires.split(","))
+        lines += ["", "[requires]", f"plugins = [{needs}]"]
     for library in args.libraries:
         lines += ["", "[[library]]", f"target = {quoted(machine + '-linux-gnu')}", 'device = "cpu"']
         if machine == "x86_64":

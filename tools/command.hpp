@@ -35,6 +35,10 @@ using Action = std::function<int()>;
 // Each adds one subcommand to `parent` and sets `action` when it is chosen.
 void add_plugin_list(CLI::App& parent, const Global& global, Action& action);
 void add_plugin_inspect(CLI::App& parent, const Global& global, Action& action);
+void add_plugin_check(CLI::App& parent, const Global& global, Action& action);
+void add_plugin_new(CLI::App& parent, const Global& global, Action& action);
+void add_plugin_dev(CLI::App& parent, const Global& global, Action& action);
+void add_plugin_header(CLI::App& parent, const Global& global, Action& action);
 void add_plugin_validate(CLI::App& parent, const Global& global, Action& action);
 void add_op_list(CLI::App& parent, const Global& global, Action& action);
 void add_op_describe(CLI::App& parent, const Global& global, Action& action);

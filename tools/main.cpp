@@ -63,13 +63,15 @@ std::string id_of(const std::string& wish) {
   return name.substr(0, name.find_first_of("@."));
 }
 
-// --plugin asks for one more: without an experiment's file, more than those that are shipped.
+// --plugin asks for one more: without an experiment's file, more than those that are shipped or in
+// work.
 void add_shipped(RuntimeOptions& options) {
   if (options.plugins.empty() || !options.plugins_file.empty() || options.no_plugins) return;
   std::set<std::string> named;
   for (const std::string& wish : options.plugins) named.insert(id_of(wish));
   for (const PluginInfo& p : available_plugins(options)) {
-    if (p.state == "shipped" && named.insert(p.id).second) options.plugins.push_back(p.id);
+    if ((p.state == "shipped" || p.state == "dev") && named.insert(p.id).second)
+      options.plugins.push_back(p.id);
   }
 }
 
@@ -107,6 +109,10 @@ int run(int argc, char** argv) {
   CLI::App& plugin = add_group(app, "plugin", "what can be loaded");
   add_plugin_list(plugin, global, action);
   add_plugin_inspect(plugin, global, action);
+  add_plugin_check(plugin, global, action);
+  add_plugin_new(plugin, global, action);
+  add_plugin_dev(plugin, global, action);
+  add_plugin_header(plugin, global, action);
   add_plugin_validate(plugin, global, action);
   CLI::App& op = add_group(app, "op", "what is loaded");
   add_op_list(op, global, action);

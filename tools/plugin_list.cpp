@@ -39,7 +39,8 @@ int list_plugins(const Global& global, bool json) {
   for (const PluginInfo& p : plugins) {
     const std::string path = (p.library.empty() ? p.manifest : p.library).string();
     rows.push_back({p.id, p.version, p.abi, p.state, provides(p), path});
-    if (p.state != "shipped" && p.state != "unsigned") rows.back().back() += ": " + p.reason;
+    if (p.state != "shipped" && p.state != "unsigned" && p.state != "dev")
+      rows.back().back() += ": " + p.reason;
   }
   fmt::print("{}", format_table(rows));
   return kOk;

@@ -6,6 +6,7 @@
 
 #include "plugin/cpu.hpp"
 #include "plugin/loader.hpp"
+#include "plugin/locate.hpp"
 #include "plugin/manifest.hpp"
 #include "plugin/search.hpp"
 #include "plugin/verify.hpp"
@@ -63,12 +64,14 @@ void set_broken(PluginInfo& info, const char* why) {
 }
 
 // Everything the manifest and the chosen library say; broken where loading would be refused.
-PluginInfo examine(const fs::path& manifest, bool shipped, std::string where) {
+PluginInfo examine(const fs::path& manifest, const FoundManifest* found) {
   PluginInfo info;
   info.manifest = fs::absolute(manifest);
   info.id = manifest_id(manifest);
-  info.state = shipped ? "shipped" : "unsigned";
-  info.reason = std::move(where);
+  info.state = !found || !found->place->is_trusted() ? "unsigned"
+               : found->place->shipped               ? "shipped"
+                                                     : "dev";
+  info.reason = where(found);
   try {
     const Manifest m = read_manifest(manifest);
     add_manifest(info, m);
@@ -107,11 +110,6 @@ PluginInfo examine_library(const fs::path& path) {
     set_broken(info, e.what());
   }
   return info;
-}
-
-std::string where(const FoundManifest& found) {
-  return "found in " + std::string(place_name(found.place->kind)) + " " +
-         quoted(found.place->folder);
 }
 
 template <class Entries, class Name>
@@ -157,7 +155,7 @@ std::vector<PluginInfo> available_plugins(const RuntimeOptions& options) {
   std::vector<PluginInfo> infos;
   std::vector<const FoundManifest*> first;
   for (const FoundManifest& found : places.manifests()) {
-    PluginInfo info = examine(found.file, found.place->shipped, where(found));
+    PluginInfo info = examine(found.file, &found);
     const auto earlier = std::find_if(first.begin(), first.end(), [&](const FoundManifest* f) {
       return f->id == found.id && f->place != found.place;
     });
@@ -174,28 +172,9 @@ std::vector<PluginInfo> available_plugins(const RuntimeOptions& options) {
 
 PluginInfo inspect_plugin(const std::string& id_or_file, const RuntimeOptions& options) {
   const Places places(options.search, Trace::from_environment());
-  const PluginWish wish = parse_wish(id_or_file);
-  fs::path file = wish.path;
-  std::error_code error;
-  if (!file.empty()) {
-    if (!fs::exists(file, error))
-      fail(ErrorKind::plugin, "[plugin] cannot inspect " + quoted(file) + ": no such file");
-    if (manifest_id(file).empty()) {
-      const std::string name = file.filename().native();
-      const fs::path beside =
-          file.parent_path() / (name.substr(0, name.find('.')) + std::string(kManifestSuffix));
-      if (!fs::exists(beside, error)) return examine_library(file);
-      file = beside;
-    }
-  }
-  for (const FoundManifest& found : places.manifests()) {
-    const bool is_it = file.empty() ? found.id == wish.id : fs::equivalent(found.file, file, error);
-    if (is_it) return examine(found.file, found.place->shipped, where(found));
-  }
-  if (file.empty())
-    fail(ErrorKind::plugin,
-         "[plugin] cannot inspect '" + wish.id + "': not found in " + places.text());
-  return examine(file, false, "given by path");
+  const LocatedPlugin plugin = locate_plugin(id_or_file, places, "inspect");
+  if (plugin.manifest.empty()) return examine_library(plugin.library);
+  return examine(plugin.manifest, plugin.found);
 }
 
 }  // namespace trellis

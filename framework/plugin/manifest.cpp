@@ -109,6 +109,11 @@ std::string manifest_id(const fs::path& file) {
   return name.substr(0, name.size() - kManifestSuffix.size());
 }
 
+fs::path manifest_beside(const fs::path& library) {
+  const std::string name = library.filename().native();
+  return library.parent_path() / (name.substr(0, name.find('.')) + std::string(kManifestSuffix));
+}
+
 Manifest read_manifest(const fs::path& file) {
   Manifest m;
   m.file = fs::absolute(file);

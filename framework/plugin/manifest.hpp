@@ -55,6 +55,9 @@ bool is_plugin_id(std::string_view id);
 // The id a manifest's file name stands for; empty: not the name of a manifest.
 std::string manifest_id(const std::filesystem::path& file);
 
+// "/p/acme-act.trellis.toml" for "/p/acme-act.v3.so", whether it is there or not.
+std::filesystem::path manifest_beside(const std::filesystem::path& library);
+
 // Throws Error(plugin) naming file, line and key.
 Manifest read_manifest(const std::filesystem::path& file);
 

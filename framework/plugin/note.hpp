@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a shared object says before it is opened: its trl_note, the libraries it needs and the
-// versions of the C and C++ library it was linked with. A bounded reader of our own: it follows
-// program headers only, so it works on stripped files, and believes no size in the file.
+// versions of the C and C++ library it was linked with.
 #pragma once
 
 #include <cstdint>

@@ -77,7 +77,7 @@ class Chooser {
       return;
     }
     for (const FoundManifest& found : places_.manifests()) {
-      if (!found.place->shipped) continue;
+      if (!found.place->is_trusted()) continue;
       if (const std::string off = disabled_by(found.id); !off.empty()) {
         trace_.line(TraceTopic::resolve, found.id + ": off, " + off);
         continue;
@@ -176,6 +176,11 @@ class Chooser {
       item.chosen.why += "; found in " + std::string(place_name(found->place->kind));
       item.rank = 1 + static_cast<size_t>(found - places_.manifests().data());
     }
+    if (found && found->place->kind == PlaceKind::dev)
+      set_.warnings.push_back(
+          "[plugin] " + item.id + " " + item.chosen.manifest.version.to_string() +
+          " is work in progress, from the dev folder " + quoted(found->place->folder) +
+          " (trellis plugin dev --remove takes it out)");
     trace_.line(TraceTopic::resolve, item.id + " " + item.chosen.manifest.version.to_string() +
                                          ": " + quoted(item.chosen.manifest.file) + ", " +
                                          item.chosen.why);
@@ -191,12 +196,12 @@ class Chooser {
 
   // The first place that has a version in the range; the highest one within a place.
   void by_id(Item& item, const VersionRange& range, const std::string& asked, std::string why,
-             bool shipped_only = false) {
+             bool trusted_only = false) {
     const FoundManifest* best = nullptr;
     std::optional<Manifest> manifest;
     std::string others, broken;
     for (const FoundManifest& found : places_.manifests()) {
-      if (found.id != item.id || (shipped_only && !found.place->shipped)) continue;
+      if (found.id != item.id || (trusted_only && !found.place->is_trusted())) continue;
       if (best && found.place != best->place) {
         trace_.line(TraceTopic::resolve,
                     item.id + ": " + quoted(found.file) + " shadowed by " + quoted(best->file));
@@ -333,9 +338,7 @@ class Chooser {
 fs::path manifest_at(const fs::path& path) {
   if (!manifest_id(path).empty()) return path;
   if (path.extension() == ".so") {
-    const std::string name = path.filename().native();
-    const fs::path beside =
-        path.parent_path() / (name.substr(0, name.find('.')) + std::string(kManifestSuffix));
+    const fs::path beside = manifest_beside(path);
     std::error_code error;
     if (fs::exists(beside, error)) return beside;
     fail(ErrorKind::plugin, refusal(path) + ": no manifest " + quoted(beside) + " beside it");

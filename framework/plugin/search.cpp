@@ -9,6 +9,8 @@
 #include <boost/dll/runtime_symbol_info.hpp>
 #include <string>
 #include <system_error>
+#include <trellis/error.hpp>
+#include <trellis/plugin.hpp>
 #include <vector>
 
 #include "plugin/file.hpp"
@@ -63,6 +65,8 @@ std::string_view place_name(PlaceKind kind) {
   switch (kind) {
     case PlaceKind::search_option:
       return "search option";
+    case PlaceKind::dev:
+      return "dev folder";
     case PlaceKind::project:
       return "./.trellis/plugins";
     case PlaceKind::environment:
@@ -89,6 +93,11 @@ Places::Places(const std::vector<fs::path>& search, const Trace& trace) {
   const bool has_install = fs::is_directory(install, error);
   for (const fs::path& folder : search)
     places_.push_back({PlaceKind::search_option, fs::absolute(folder), false});
+  try {
+    for (const fs::path& folder : dev_folders()) places_.push_back({PlaceKind::dev, folder, false});
+  } catch (const Error& e) {  // a list that cannot be trusted adds nothing, and stops nobody
+    trace.line(TraceTopic::search, e.what());
+  }
   places_.push_back({PlaceKind::project, fs::absolute(".trellis/plugins"), false});
   for (const std::string& folder : split(environment("TRELLIS_PLUGIN_PATH"), ':'))
     places_.push_back({PlaceKind::environment, fs::absolute(folder), !has_install});

@@ -14,13 +14,16 @@
 namespace trellis::detail {
 
 // In order: the first place that has a fitting version wins.
-enum class PlaceKind { search_option, project, environment, store, install };
+enum class PlaceKind { search_option, dev, project, environment, store, install };
 std::string_view place_name(PlaceKind kind);  // "TRELLIS_PLUGIN_PATH", ...
 
 struct Place {
   PlaceKind kind = PlaceKind::search_option;
   std::filesystem::path folder;
   bool shipped = false;  // its plugins may use the reserved namespaces
+
+  // Loaded without being named.
+  bool is_trusted() const { return shipped || kind == PlaceKind::dev; }
 };
 
 struct FoundManifest {
@@ -31,7 +34,7 @@ struct FoundManifest {
 
 class Places {
  public:
-  // `search`, ./.trellis/plugins, TRELLIS_PLUGIN_PATH, $XDG_DATA_HOME/trellis/store,
+  // `search`, the dev folders, ./.trellis/plugins, TRELLIS_PLUGIN_PATH, $XDG_DATA_HOME/trellis/store,
   // <libdir>/trellis/plugins. Where there is no install place (a build tree), the folders of
   // TRELLIS_PLUGIN_PATH stand in for it.
   Places(const std::vector<std::filesystem::path>& search, const Trace& trace);

@@ -48,7 +48,11 @@ const std::string& host_glibcxx() {
   return version;
 }
 
-void check_file(const fs::path& path, const struct stat& status) {
+}  // namespace
+
+void check_file(const VerifiedLibrary& v) {
+  const fs::path& path = v.path;
+  const struct stat& status = v.status;
   if (!S_ISREG(status.st_mode)) refuse(path, "not a regular file");
   if (status.st_mode & S_IWOTH)
     refuse(path, "everybody may write to it (needs mode 0755 or less, chmod o-w)",
@@ -103,8 +107,6 @@ void check_runtimes(const Manifest& m, const VerifiedLibrary& v) {
            ErrorKind::abi);
 }
 
-}  // namespace
-
 std::string refusal(const fs::path& path) { return "[plugin] cannot load " + quoted(path); }
 
 const ManifestLibrary& choose_library(const Manifest& m, int cpu_level) {
@@ -147,7 +149,7 @@ VerifiedLibrary verify(const Manifest& m, const Trace& trace) {
                                      std::to_string(m.libraries.size()) +
                                      " that runs here: " + quoted(v.path));
   v.file = open_file(v.path, v.status, refusal(v.path));
-  check_file(v.path, v.status);
+  check_file(v);
   v.elf = read_elf(v.file.fd(), refusal(v.path));
   check_note(m, v);
   check_runtimes(m, v);

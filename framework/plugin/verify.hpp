@@ -35,6 +35,12 @@ const ManifestLibrary& choose_library(const Manifest& manifest, int cpu_level);
 // they fit.
 std::string abi_mismatch(uint32_t major, uint32_t min_host_minor);
 
+// The steps of verify() one by one; each throws Error(plugin, abi or trust) starting with
+// refusal(v.path).
+void check_file(const VerifiedLibrary& v);                     // regular, nobody else may write it
+void check_note(const Manifest& m, const VerifiedLibrary& v);  // it agrees with host and manifest
+void check_runtimes(const Manifest& m, const VerifiedLibrary& v);  // C and C++ library of the host
+
 // Steps 1 to 4 of loading; throws Error(plugin) starting with refusal().
 VerifiedLibrary verify(const Manifest& manifest, const Trace& trace);
 

@@ -19,7 +19,7 @@ namespace trellis::detail {
 class Arena;
 class GraphImpl;
 
-// What may be called: see sdk/policy.md. Functions that a phase forbids return TRL_E_INVALID with a
+// What may be called: see docs/abi.md. Functions that a phase forbids return TRL_E_INVALID with a
 // text.
 enum class Phase : uint8_t {
   entry,

@@ -27,7 +27,8 @@ trl_status trl_plugin_entry_v1(trl_call* call, trl_plugin* out) {
                                    .id = TRL_STR("crash-plugin"),
                                    .version = TRL_STR("1.0.0"),
                                    .init = init};
-  (void)call;
+  if (call->host->abi_major != TRL_ABI_MAJOR || call->host->abi_minor + 1 < TRL_TARGET_MINOR + 1)
+    return call->host->fail(call, TRL_E_ABI, (trl_str)TRL_STR("needs a newer host"));
   TRL_FILL(out, &table);
   return TRL_OK;
 }

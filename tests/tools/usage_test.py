@@ -14,8 +14,9 @@ class Usage(CommandTest):
         self.assertEqual((result.code, result.err), (0, ""))
 
     def test_help_of_every_subcommand(self):
-        for words in ([], ["plugin"], ["plugin", "list"], ["plugin", "inspect"], ["op", "list"], ["op", "describe"],
-                      ["train", "tagger"], ["predict", "tagger"]):
+        for words in ([], ["plugin"], ["plugin", "list"], ["plugin", "inspect"], ["plugin", "check"], ["plugin", "new"],
+                      ["plugin", "dev"], ["plugin", "header"], ["op", "list"], ["op", "describe"], ["train", "tagger"],
+                      ["predict", "tagger"]):
             result = trellis(*words, "--help")
             self.assertEqual((result.code, result.err), (0, ""), words)
             self.assertIn("--help", result.out)

@@ -26,7 +26,12 @@ const char* verb(const void* context) {
 }
 
 void on_signal(int signal, siginfo_t* info, void* context) {
-  if (signal == SIGSEGV || signal == SIGBUS) {
+  if (signal == SIGSEGV && info->si_code == SI_KERNEL) {
+    // The processor's own refusal, without an address.
+    std::snprintf(explanation, explanation_room,
+                  "at an address less aligned than an instruction needs (views lie anywhere: read "
+                  "align_log2), or far outside the address space");
+  } else if (signal == SIGSEGV || signal == SIGBUS) {
     char where[128];
     const bool known = Guarded::explain(info->si_addr, where, sizeof where);
     const bool null = reinterpret_cast<std::size_t>(info->si_addr) < 4096;

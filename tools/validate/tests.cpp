@@ -10,6 +10,7 @@ const std::vector<Test>& all_tests() {
   static const std::vector<Test> tests = [] {
     std::vector<Test> all;
     for (const auto part : {
+             static_tests,
              load_tests,
              shape_tests,
              forward_tests,

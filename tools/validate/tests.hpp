@@ -20,6 +20,7 @@ std::span<const Test> linalg_tests();
 std::span<const Test> load_tests();
 std::span<const Test> shape_tests();
 std::span<const Test> softmax_tests();
+std::span<const Test> static_tests();
 std::span<const Test> trainer_tests();
 
 }  // namespace trellis::validate
