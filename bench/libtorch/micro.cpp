@@ -11,30 +11,22 @@
 namespace bench {
 namespace {
 
-Tensor leaf(at::IntArrayRef shape) { return torch::randn(shape).mul_(0.1).requires_grad_(); }
-void forget(const std::vector<Tensor>& leaves) {
-  for (const Tensor& t : leaves) t.mutable_grad() = Tensor();
-}
-
 void nodes(Rows& rows) {
   const Tensor start = torch::ones({}).requires_grad_();
   const Tensor other = torch::full({}, 1e-3f).requires_grad_();
-  for (const int n : kChains) {
-    double forward = 1e9, backward = 1e9;
-    for (int k = 0; k < (n < 100000 ? 30 : 3); ++k) {
-      forget({start, other});
-      const double t0 = cpu_seconds();
-      Tensor x = start;
-      for (int i = 0; i < n; ++i) x = x + other;
-      const double t1 = cpu_seconds();
-      x.backward();
-      const double t2 = cpu_seconds();
-      forward = std::min(forward, t1 - t0), backward = std::min(backward, t2 - t1);
-    }
-    const std::string name = "scalar node, graph of " + text(n);
-    rows.print(name + ", construct + forward", "ns", 1e9 * forward / n);
-    rows.print(name + ", backward", "ns", 1e9 * backward / n);
-  }
+  Tensor x;
+  const auto seconds = rows.least_each(
+      [&] {
+        x = start, forget({start, other});
+      },
+      [&] {
+        x = start;
+        for (int i = 0; i < kChain; ++i) x = x + other;
+      },
+      [&] { x.backward(); });
+  const std::string name = "scalar node, graph of " + text(kChain);
+  rows.print(name + ", construct + forward", "ns", 1e9 * seconds[1] / kChain);
+  rows.print(name + ", backward", "ns", 1e9 * seconds[2] / kChain);
 }
 
 void affine(Rows& rows) {

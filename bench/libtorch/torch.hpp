@@ -23,6 +23,10 @@ inline void setup() {
   torch::manual_seed(1);
 }
 inline Tensor ids(const std::vector<int64_t>& v) { return torch::tensor(v, torch::kInt64); }
+inline Tensor leaf(at::IntArrayRef shape) { return torch::randn(shape).mul_(0.1).requires_grad_(); }
+inline void forget(const std::vector<Tensor>& leaves) {
+  for (const Tensor& t : leaves) t.mutable_grad() = Tensor();
+}
 inline auto summed() {
   return functional::CrossEntropyFuncOptions().reduction(torch::kSum).ignore_index(kPad);
 }

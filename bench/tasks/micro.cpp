@@ -7,6 +7,8 @@
 
 #include <unistd.h>
 
+#include <optional>
+
 #include "rows.hpp"
 #include "trellis.hpp"
 
@@ -25,37 +27,41 @@ std::vector<float> random_values(size_t n) {
   return values;
 }
 
-// Time of a node against the size of the graph: a flat curve is linear cost.
+// A chain of scalars. What becomes of it as it grows: growth.cpp.
 void nodes(Rows& rows) {
   Model model(runtime());
   const Parameter p = model.add_parameter("p", {1}, {"constant", {{"value", 1e-3}}});
-  for (const int n : kChains) {
-    Graph g(runtime());
-    Expr x;
-    const auto build = [&] {
-      g.clear();
-      const Expr y = g.parameter(p);
-      x = y;
-      for (int i = 0; i < n; ++i) x = x + y;
-    };
-    double construct = 1e9, forward = 1e9, backward = 1e9;
-    for (int k = 0; k < (n < 100000 ? 100 : 5); ++k) {
-      const double t0 = cpu_seconds();
-      build();
-      const double t1 = cpu_seconds();
-      x.value();
-      const double t2 = cpu_seconds();
-      g.backward(x);
-      const double t3 = cpu_seconds();
-      construct = std::min(construct, t1 - t0), forward = std::min(forward, t2 - t1),
-      backward = std::min(backward, t3 - t2);
-    }
-    const std::string name = "scalar node, graph of " + text(n);
-    rows.print(name + ", construct", "ns", 1e9 * construct / n);
-    rows.print(name + ", forward", "ns", 1e9 * forward / n);
-    rows.print(name + ", construct + forward", "ns", 1e9 * (construct + forward) / n);
-    rows.print(name + ", backward", "ns", 1e9 * backward / n);
-  }
+  Graph g(runtime());
+  Expr x;
+  const auto [construct, forward, backward] = rows.least_each(
+      [&] {
+        g.clear();
+        const Expr y = g.parameter(p);
+        x = y;
+        for (int i = 0; i < kChain; ++i) x = x + y;
+      },
+      [&] { x.value(); }, [&] { g.backward(x); });
+  const std::string name = "scalar node, graph of " + text(kChain);
+  rows.print(name + ", construct", "ns", 1e9 * construct / kChain);
+  rows.print(name + ", forward", "ns", 1e9 * forward / kChain);
+  rows.print(name + ", construct + forward", "ns", 1e9 * (construct + forward) / kChain);
+  rows.print(name + ", backward", "ns", 1e9 * backward / kChain);
+
+  // Shapes that their graph has never seen: the plugin is asked for the result's.
+  constexpr uint32_t kShapes = 1000;
+  std::optional<Graph> fresh;
+  std::vector<Expr> inputs;
+  const double unseen = rows.least_part(
+      [&] {
+        fresh.emplace(runtime());
+        inputs.clear();
+        for (uint32_t k = 0; k < kShapes; ++k)
+          inputs.push_back(fresh->zeros({k % 40 + 1, k / 40 + 1}));
+      },
+      [&] {
+        for (const Expr& input : inputs) ops::tanh(input);
+      });
+  rows.print("node of a shape never seen", "ns", 1e9 * unseen / kShapes);
 }
 
 void affine(Rows& rows) {

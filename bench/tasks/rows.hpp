@@ -61,6 +61,18 @@ class Rows {
     }
     return best - clock;
   }
+  // The least of each of several parts that are done one after another.
+  template <class... Parts>
+  std::array<double, sizeof...(Parts)> least_each(Parts&&... parts) const {
+    std::array<double, sizeof...(Parts)> best;
+    best.fill(1e9);
+    const double start = cpu_seconds();
+    for (int k = 0; k < 3 || cpu_seconds() - start < kWindows * window_; ++k) {
+      size_t part = 0;
+      ((best[part] = std::min(best[part], timed(1, parts)), ++part), ...);
+    }
+    return best;
+  }
   // A row of a forward pass and one of the backward pass: what `both` takes beyond `forward`.
   template <class Forward, class Both>
   void pair(const std::string& name, const std::string& unit, double scale, Forward&& forward,
@@ -101,10 +113,10 @@ class RowNumbers {
   }
   // A row of every page, in parts, false at the end: new pages are not what is timed.
   template <class Id>
-  bool pages(std::vector<Id>& ids, uint32_t part) const {
+  bool pages(std::vector<Id>& ids, uint32_t part, uint32_t table = kTableRows) const {
     constexpr uint32_t kPart = 10'000, kPerPage = 4096 / (4 * kTableWidth);
     ids.clear();
-    for (uint32_t k = 0; k < kPart && (part * kPart + k) * kPerPage < kTableRows; ++k)
+    for (uint32_t k = 0; k < kPart && (part * kPart + k) * kPerPage < table; ++k)
       ids.push_back(static_cast<Id>((part * kPart + k) * kPerPage));
     return !ids.empty();
   }
@@ -113,8 +125,8 @@ class RowNumbers {
   std::mt19937 rng_{7};
 };
 
-constexpr int kChains[] = {100, 1'000, 10'000, 100'000, 1'000'000};
-constexpr int kSteps = 20;  // of the sequences
+constexpr int kChain = 10'000;  // nodes
+constexpr int kSteps = 20;      // of the sequences
 
 struct LstmCase {
   int hidden, batch;

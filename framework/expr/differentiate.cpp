@@ -147,6 +147,7 @@ std::vector<uint32_t> Derivation::expand(uint32_t node, const std::vector<uint32
   call.graph = &g_;
   call.plugin_id = op.plugin->id;
   call.depth = g_.call().depth;
+  call.attr_batch = p.batch;
   call.begin(detail::Phase::graph, op.plugin->self);
   a.call = &call;
   const std::vector<trl_expr> wanted = out;

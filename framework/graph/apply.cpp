@@ -48,7 +48,7 @@ void GraphImpl::refuse(const OpEntry& op, std::span<const uint32_t> in, ErrorKin
 uint32_t GraphImpl::append_any(const Pattern& p, const OpEntry& op, uint32_t attr,
                                std::span<const uint32_t> in, uint32_t payload) {
   refuse_computing("given a node");
-  if (p.kind == Kind::op && !p.kernel) return expand(op, attr, in, payload);
+  if (p.kind == Kind::op && !p.kernel) return expand(p, op, attr, in, payload);
   last_pattern_ = patterns_[p.index].get();
   const uint32_t id = append_values(p, in, payload);
   return options_.immediate ? compute_now(id) : id;
@@ -552,11 +552,9 @@ void GraphImpl::check_ids(const OpEntry& op, const AttrSpec& spec, std::span<con
 }
 
 // A composite: the plugin adds the nodes it stands for.
-uint32_t GraphImpl::expand(const OpEntry& op, uint32_t attr, std::span<const uint32_t> in,
-                           uint32_t payload) {
+uint32_t GraphImpl::expand(const Pattern& p, const OpEntry& op, uint32_t attr,
+                           std::span<const uint32_t> in, uint32_t payload) {
   std::vector<trl_attr> all(attrs(attr).begin(), attrs(attr).end());
-  uint32_t batch = 1;
-  for (const uint32_t i : in) batch = std::max(batch, cls_of(i).dim.batch);
   if (payload && op.has_per_batch) {
     uint32_t at = 0;
     for (size_t i = 0; i < all.size(); ++i)
@@ -574,7 +572,7 @@ uint32_t GraphImpl::expand(const OpEntry& op, uint32_t attr, std::span<const uin
   a.n_in = uint32_t(in.size());
   a.out = &out;
   a.n_out = 1;
-  a.batch = batch;
+  a.batch = p.batch;
 
   const LineScope line(*this, line_);
   const uint32_t size = values_.size();
@@ -584,6 +582,7 @@ uint32_t GraphImpl::expand(const OpEntry& op, uint32_t attr, std::span<const uin
   call.graph = this;
   call.plugin_id = op.plugin->id;
   call.depth = call_.depth;
+  call.attr_batch = a.batch;
   call.begin(Phase::graph, op.plugin->self);
   a.call = &call;
   trl_status st = TRL_OK;

@@ -468,7 +468,8 @@ class GraphImpl : public std::enable_shared_from_this<GraphImpl> {
   uint32_t append_leaf(Kind kind, uint32_t cls, uint32_t payload, char* data, bool needs_grad);
   uint32_t apply_with_attrs(const OpEntry& op, std::span<const uint32_t> in,
                             std::span<const trl_attr> attrs, uint32_t attr_batch);
-  uint32_t expand(const OpEntry& op, uint32_t attr, std::span<const uint32_t> in, uint32_t payload);
+  uint32_t expand(const Pattern& p, const OpEntry& op, uint32_t attr, std::span<const uint32_t> in,
+                  uint32_t payload);
   void infer(Pattern& p, std::span<const uint32_t> in, std::vector<trl_dim>& out,
              std::vector<uint16_t>& out_dtype, bool* stops_gradient);
   void choose_view(Pattern& p, std::span<const uint32_t> in, const Dim& out, DType out_dtype);

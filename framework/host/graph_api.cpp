@@ -35,7 +35,11 @@ trl_status apply(trl_call* c, trl_op_handle handle, const trl_expr* in, uint32_t
     for (uint32_t i = 0; i < n_in; ++i) ids[i] = graph.from_c(in[i]);
     Buffer<trl_attr, 16> all(h->defaults.size());
     OpHandles::arrange(*h, {attrs, n_attrs}, all.data());
-    const uint32_t first = graph.apply(op, ids.span(), all.span());
+    // Lists that are passed on have as many entries as the node has batch elements.
+    uint32_t attr_batch = 0;
+    for (uint32_t i = 0; i < n_attrs; ++i)
+      if (attrs[i].offsets) attr_batch = call.attr_batch;
+    const uint32_t first = graph.apply(op, ids.span(), all.span(), attr_batch);
     for (uint32_t o = 0; o < n_out; ++o) out[o] = graph.to_c(first + o);
     return trl_status{TRL_OK};
   });

@@ -42,6 +42,7 @@ struct Call : trl_call {
   std::string text;            // of the first failure
   Arena* scratch = nullptr;    // exec, fill, update; rewound by the owner after the call
   GraphImpl* graph = nullptr;  // graph phase: where apply and constant add nodes
+  uint32_t attr_batch = 0;  // batch elements of the per-batch attributes that a callback was given
   std::string_view plugin_id;  // for messages
 
   explicit Call(RuntimeCore& c);  // sets host = host_table()

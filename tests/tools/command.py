@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-TRELLIS = sys.argv[1]
+TRELLIS = os.path.abspath(sys.argv[1])  # tests run it from other folders
 PLUGINS = pathlib.Path(os.environ["TRELLIS_PLUGIN_PATH"])
 
 

@@ -254,6 +254,8 @@ struct BenchApi {
         xs.push_back(call.from_c(in[i]));
         if (in[i].node) batch = std::max(batch, xs.back().dim().batch);
       }
+      for (uint32_t i = 0; i < n_attrs; ++i)  // lists that are passed on
+        if (attrs[i].offsets) batch = std::max(batch, call.attr_batch);
       const std::vector<Expr> ys =
           call.graph->apply(h.op, xs, attrs_of(call.bench.runtime(), h, attrs, n_attrs, batch));
       for (uint32_t o = 0; o < n_out && o < ys.size(); ++o) out[o] = call.to_c(ys[o]);

@@ -48,6 +48,7 @@ class BenchCall : public trl_call {
   uint8_t poison = 0xA5;
   bool revokes_scratch = false;  // scratch of one call is inaccessible in the next
   Graph* graph = nullptr;        // where trl.graph/1 adds nodes
+  uint32_t attr_batch = 1;       // batch elements of the lists that the callback is given
   std::vector<Expr> exprs;       // by trl_expr::node; [0] is absent
 
   // Of the last run().

@@ -185,7 +185,7 @@ class Network {
     args.n_in = static_cast<uint32_t>(in.size());
     args.out = out.data();
     args.n_out = static_cast<uint32_t>(out.size());
-    args.batch = a.c.batch;
+    args.batch = call.attr_batch = a.c.batch;
     call.must("expand", [&] { return a.c.op->desc().expand(&args); });
     std::vector<Expr> ys;
     for (const trl_expr& e : out) ys.push_back(call.from_c(e));

@@ -43,8 +43,12 @@ struct LinearCrossEntropy {
       .outputs = {"y", Out("exponentials").hidden(), Out("shifts").hidden()},
   };
 
-  static constexpr std::uint64_t kBlock = 128;  // classes handled together
+  static constexpr std::uint64_t kBlock = 128;  // classes against one largest score
   static std::uint64_t blocks(std::uint64_t classes) { return (classes + kBlock - 1) / kBlock; }
+  // Classes in one product: few examples take many, so that the columns of w are read in long runs.
+  static std::uint64_t span(std::uint64_t classes, std::uint64_t examples) {
+    return std::min(classes, kBlock * std::max<std::uint64_t>(1, kBlock / examples));
+  }
 
   static std::array<Dim, 3> infer(const Attrs&, Dims x) {
     const Dim s = matmul_dim(x[1], x[2], "w", "x");
@@ -67,41 +71,43 @@ struct LinearCrossEntropy {
     using T = typename std::remove_cvref_t<decltype(f)>::value_type;
     const auto bias = f.x(0), w = f.x(1), x = f.x(2);
     const auto kept = f.y(1), shifts = f.y(2);
-    const std::uint64_t classes = w.dim(0), k = w.dim(1), n = step(f);
-    const std::uint64_t all = blocks(classes);
-    T* const block = kept ? nullptr : f.scratch(std::min(classes, kBlock) * n);
+    const std::uint64_t classes = w.dim(0), k = w.dim(1), n = step(f), most = span(classes, n);
+    T* const part = kept ? nullptr : f.scratch(most * n);
     T* const state = f.scratch(3 * n);  // of each example: largest score, sum, score at its id
     for (std::uint64_t i = 0; i < f.batch(); i += n) {
       T *const peak = state, *const total = state + n, *const right = state + 2 * n;
       std::fill_n(peak, n, -std::numeric_limits<T>::infinity());
       std::fill_n(total, n, T(0));
-      for (std::uint64_t q = 0; q < all; ++q) {
-        const std::uint64_t from = q * kBlock, size = std::min(kBlock, classes - from);
-        const std::uint64_t ld = kept ? classes : size;
-        T* const e = kept ? kept.data(i) + from : block;
-        Mat<T> to(e, size, n);
+      for (std::uint64_t from = 0; from < classes; from += most) {
+        const std::uint64_t size = std::min(most, classes - from), ld = kept ? classes : size;
+        T* const scores = kept ? kept.data(i) + from : part;
+        Mat<T> to(scores, size, n);
         to.ld = ld;
         Mat<const T> rows(w.data(i) + from, size, k);
         rows.ld = classes;
         gemm(f, to, rows, Mat<const T>(x.data(i), k, n));
         for (std::uint64_t c = 0; c < n; ++c) {
-          T* const s = e + c * ld;
+          T* const s = scores + c * ld;
           map_run(size, s, simd::wide([](auto u, auto v) { return u + v; }), s,
                   bias.data(i + c) + from);
           const std::uint64_t id = static_cast<std::uint64_t>(a.ids[i + c]);
           if (id >= from && id < from + size) right[c] = s[id - from];
-          T shift;
-          shift_of_lines(Split{1, size, 1}, s, &shift);
-          map_run(size, s, simd::wide([shift](auto v) { return simd::exp(v - shift); }), s);
-          merge(sum_run(size, s), shift, total[c], peak[c]);
-          if (kept) shifts.data(i + c)[q] = shift;
+          for (std::uint64_t at = 0; at < size; at += kBlock) {
+            const std::uint64_t m = std::min(kBlock, size - at);
+            T shift;
+            shift_of_lines(Split{1, m, 1}, s + at, &shift);
+            map_run(m, s + at, simd::wide([shift](auto v) { return simd::exp(v - shift); }),
+                    s + at);
+            merge(sum_run(m, s + at), shift, total[c], peak[c]);
+            if (kept) shifts.data(i + c)[(from + at) / kBlock] = shift;
+          }
         }
       }
       for (std::uint64_t c = 0; c < n; ++c) {
         const T log_sum =
             std::isfinite(peak[c]) ? peak[c] + std::log(total[c]) : std::log(total[c]);
         *f.y().data(i + c) = log_sum - right[c];
-        if (kept) shifts.data(i + c)[all] = log_sum;
+        if (kept) shifts.data(i + c)[blocks(classes)] = log_sum;
       }
     }
   }
@@ -111,19 +117,21 @@ struct LinearCrossEntropy {
     const auto w = b.x(1), x = b.x(2), kept = b.y(1), shifts = b.y(2), dy = b.dy();
     const auto db = b.dx_zeroed(0);
     const auto dw = b.dx(1), dx = b.dx(2);
-    const std::uint64_t classes = w.dim(0), k = w.dim(1), n = step(b);
-    T* const ds = b.scratch(std::min(classes, kBlock) * n);
+    const std::uint64_t classes = w.dim(0), k = w.dim(1), n = step(b), most = span(classes, n);
+    T* const ds = b.scratch(most * n);
     for (std::uint64_t i = 0; i < b.batch(); i += n) {
-      for (std::uint64_t q = 0; q < blocks(classes); ++q) {
-        const std::uint64_t from = q * kBlock, size = std::min(kBlock, classes - from);
+      for (std::uint64_t from = 0; from < classes; from += most) {
+        const std::uint64_t size = std::min(most, classes - from);
         for (std::uint64_t c = 0; c < n; ++c) {
-          const T* const part = shifts.data(i + c);
-          const T g = *dy.data(i + c), log_sum = part[blocks(classes)];
+          const T *const e = kept.data(i + c) + from, *const shift = shifts.data(i + c);
+          const T g = *dy.data(i + c), log_sum = shift[blocks(classes)];
           T* const d = ds + c * size;
-          // exp(shift - log_sum) is at most 1; minus infinity where no class has a chance.
-          const T scale = g * std::exp(part[q] - log_sum);
-          map_run(size, d, simd::wide([scale](auto e) { return e * scale; }),
-                  kept.data(i + c) + from);
+          for (std::uint64_t at = 0; at < size; at += kBlock) {
+            // exp(shift - log_sum) is at most 1.
+            const T scale = g * std::exp(shift[(from + at) / kBlock] - log_sum);
+            map_run(std::min(kBlock, size - at), d + at,
+                    simd::wide([scale](auto v) { return v * scale; }), e + at);
+          }
           const std::uint64_t id = static_cast<std::uint64_t>(a.ids[i + c]);
           if (id >= from && id < from + size) d[id - from] -= g;
           if (db) add_run(size, db.data(i + c) + from, simd::wide([](auto v) { return v; }), d);
@@ -137,7 +145,7 @@ struct LinearCrossEntropy {
         if (dx) {
           Mat<const T> rows(w.data(i) + from, size, k);
           rows.ld = classes;
-          gemm(b, Mat<T>(dx.data(i), k, n), rows.t(), grad, dx.stores() && q == 0 ? 0 : 1);
+          gemm(b, Mat<T>(dx.data(i), k, n), rows.t(), grad, dx.stores() && from == 0 ? 0 : 1);
         }
       }
     }
