@@ -617,11 +617,6 @@ void check_expand(Context& c, const Subject& subject) {
   if (!op.desc().expand) c.skip("no composite");
   const bool kernel = op.kernel(DType::f64) != nullptr;
   each(c, subject, "gradient.expand", [&](const Op&, const Case& one) {
-    // Where ids alone make the batch, only the node knows of it: the parts would refuse them.
-    uint32_t batch = 1;
-    for (const auto& d : one.inputs)
-      if (d) batch = std::max(batch, d->batch);
-    if (batch < one.batch) return;
     const Applied a = draw(one, c.seed());
     Options expanded;
     expanded.expand = true;
