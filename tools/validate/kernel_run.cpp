@@ -81,7 +81,7 @@ std::string shape_name(const char* what, size_t i, const Dim& dim) {
 
 KernelRun::KernelRun(BenchHost& bench, const Case& c, const Values& values,
                      const RunOptions& options)
-    : bench_(bench), case_(c), values_(values), options_(options), call_(bench) {
+    : case_(c), values_(values), options_(options), call_(bench) {
   const Op& op = *case_.op;
   kernel_ = op.kernel(options_.dtype);
   if (!kernel_) throw Failure{fmt::format("{}: no kernel", text())};

@@ -90,7 +90,6 @@ class KernelRun {
   [[noreturn]] void broken(std::string_view what, const std::string& fact) const;
   void check_all(std::string_view what, bool is_backward);
 
-  BenchHost& bench_;
   const Case case_;
   const Values values_;
   const RunOptions options_;
