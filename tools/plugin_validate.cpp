@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 
 #include "command.hpp"
@@ -59,12 +61,33 @@ int print_tests(bool json) {
 }
 
 void check_selection(const Selection& s) {
-  bool any = false;
+  int first = 11;  // the lowest level of what fits
   for (const Test& t : all_tests())
-    any |= ::fnmatch(s.test.c_str(), std::string(t.name).c_str(), 0) == 0;
-  if (!any)
+    if (::fnmatch(s.test.c_str(), std::string(t.name).c_str(), 0) == 0)
+      first = std::min(first, t.level);
+  if (first == 11)
     fail(ErrorKind::argument, fmt::format("[validate] no test is named '{}' (see --list)", s.test));
+  if (first > s.level)
+    fail(ErrorKind::argument,
+         fmt::format("[validate] '{}' is of level {}: --level {} leaves it out", s.test, first,
+                     s.level));
 }
+
+// What a number may look like, where the conversion would take more.
+const CLI::Validator kWhole(
+    [](std::string& text) {
+      const bool digits = !text.empty() && text.size() < 20 &&
+                          text.find_first_not_of("0123456789") == std::string::npos;
+      return digits ? std::string() : fmt::format("{} is no whole number from 0", text);
+    },
+    "");
+const CLI::Validator kFinite(
+    [](std::string& text) {
+      double value = 0;
+      const bool fine = CLI::detail::lexical_cast(text, value) && std::isfinite(value);
+      return fine ? std::string() : fmt::format("{} is no finite number", text);
+    },
+    "");
 
 // What kept the loader from taking it, where that says more than any test could: another ABI, a
 // file that others may write. Nothing of the plugin runs.
@@ -138,15 +161,20 @@ void add_plugin_validate(CLI::App& parent, const Global& global, Action& action)
   Selection& s = o->selection;
   command.add_option("plugin", o->what, "an id, or the path of a manifest or library")
       ->option_text("ID|FILE");
-  command.add_option("--level", s.level, "tests up to this level; 8 before publishing, 10 is all")
-      ->check(CLI::Range(1, 10))
+  const CLI::Option* const level =
+      command
+          .add_option("--level", s.level, "tests up to this level; 8 before publishing, 10 is all")
+          ->check(CLI::Range(1, 10))
+          ->capture_default_str();
+  command.add_option("--seed", s.seed, "of everything that is drawn")
+      ->check(kWhole)
       ->capture_default_str();
-  command.add_option("--seed", s.seed, "of everything that is drawn")->capture_default_str();
   command.add_option("--op", s.op, "only what has an id like this (operators, builders, ..)")
       ->option_text("GLOB");
-  command.add_option("--test", s.test, "only tests named like this, see --list")
+  command.add_option("--test", s.test, "only tests named like this, of any level; see --list")
       ->option_text("GLOB");
   command.add_option("--time-limit", s.time_limit, "seconds for one test of one thing")
+      ->check(kFinite)
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
   command.add_option("-j,--jobs", s.jobs, "tests that run at the same time")
@@ -159,8 +187,10 @@ void add_plugin_validate(CLI::App& parent, const Global& global, Action& action)
   command.add_flag("--list", o->list, "the tests with their levels and contracts; runs nothing");
   command.add_option("--child", o->child)->group("");
   command.add_option("--child-from", o->child_from)->group("");
-  command.callback(
-      [&global, &action, o] { action = [&global, o] { return validate_plugin(global, *o); }; });
+  command.callback([&global, &action, o, level] {
+    if (o->selection.test != "*" && level->count() == 0) o->selection.level = 10;
+    action = [&global, o] { return validate_plugin(global, *o); };
+  });
 }
 
 }  // namespace trellis::tools

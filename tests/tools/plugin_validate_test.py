@@ -33,16 +33,19 @@ class Selection(CommandTest):
         self.assertEqual([(t["subject"], t["test"]) for t in report["tests"]],
                          [(s, t) for s in ("core.tanh", "core.tan") for t in ("forward.writes", "forward.repeat")])
         self.assertEqual({t["level"] for t in report["tests"]}, {4})
-        below = validate("ops-core", "--level", 3, "--op", "core.tanh", "--test", "forward.*", "--json").json()[0]
-        self.assertEqual(below["tests"], [])
+        self.assert_refused(validate("ops-core", "--level", 3, "--op", "core.tanh", "--test", "forward.*"), 2,
+                            "[validate] 'forward.*' is of level 4: --level 3 leaves it out")
 
     def test_what_is_wrong_with_the_command_line(self):
         self.assert_refused(validate(), 2, "[validate] no plugin given (needs an id or a file)")
         self.assert_refused(validate("ops-core", "--test", "nothing.*"), 2,
                             "[validate] no test is named 'nothing.*' (see --list)")
+        self.assert_refused(validate("ops-core", "--test", "gradient.add", "--level", "3"), 2,
+                            "[validate] 'gradient.add' is of level 5: --level 3 leaves it out")
         self.assert_refused(validate("ops-core", "--op", "core.nothing", "--test", "forward.writes"), 2,
                             "[validate] ops-core provides nothing named 'core.nothing'")
-        for words in (["--level", "11"], ["--level", "0"], ["--time-limit", "0"], ["--jobs", "0"], ["--seed", "x"]):
+        for words in (["--level", "11"], ["--level", "0"], ["--time-limit", "0"], ["--jobs", "0"], ["--seed", "x"],
+                      ["--seed", "-1"], ["--seed", "99999999999999999999"], ["--time-limit", "nan"]):
             self.assertEqual(validate("ops-core", *words).code, 2)
         nowhere = self.folder / "nowhere" / "report.xml"
         failed = validate("trainers", "--test", "load.entry", "--junit", nowhere)
