@@ -77,6 +77,12 @@ std::string shape_name(const char* what, size_t i, const Dim& dim) {
   return fmt::format("{} {} {}", what, i, dim.to_string());
 }
 
+// Views lie anywhere, but elements where their type may lie.
+size_t shift_of(size_t shift, DType dtype) {
+  const size_t size = dtype_size(dtype);
+  return (shift + size - 1) / size * size;
+}
+
 }  // namespace
 
 KernelRun::KernelRun(BenchHost& bench, const Case& c, const Values& values,
@@ -121,7 +127,8 @@ void KernelRun::set_output(uint32_t o) {
     return;
   }
   out_.emplace_back(out_dim(o).total() * dtype_size(out_dtype(o)),
-                    shape_name(hidden ? "hidden output" : "output", o, out_dim(o)), options_.shift);
+                    shape_name(hidden ? "hidden output" : "output", o, out_dim(o)),
+                    shift_of(options_.shift, out_dtype(o)));
   out_[o].surround(options_.around);
   set_data(out_tensors_[o], out_[o].data());
 }
@@ -176,7 +183,7 @@ void KernelRun::set_input(size_t i) {
   const uint16_t fixed = case_.op->in(i).dtype;
   const DType dtype = fixed ? static_cast<DType>(fixed) : options_.dtype;
   const size_t bytes = dim.total() * dtype_size(dtype);
-  in_.emplace_back(bytes, shape_name("input", i, dim), options_.shift);
+  in_.emplace_back(bytes, shape_name("input", i, dim), shift_of(options_.shift, dtype));
   in_[i].surround(options_.around);
   put_numbers(in_[i].data(), dtype, values_[i]);
   in_tensors_.push_back(tensor_of(dim, dtype, case_.batch));
@@ -184,7 +191,8 @@ void KernelRun::set_input(size_t i) {
   if (!options_.pointers || dim.batch == 1) return;
   const size_t one = bytes / dim.batch;
   for (uint32_t b = 0; b < dim.batch; ++b) {
-    parts_[i].emplace_back(one, shape_name("input", i, dim.single_batch()), options_.shift);
+    parts_[i].emplace_back(one, shape_name("input", i, dim.single_batch()),
+                           shift_of(options_.shift, dtype));
     std::memcpy(parts_[i][b].data(), in_[i].data<char>() + b * one, one);
     pointers_[i].push_back(parts_[i][b].data());
   }
@@ -335,7 +343,7 @@ trl_status KernelRun::try_backward(const std::vector<Numbers>& d_out, const Grad
     const Dim dim(d.dim);
     const auto dtype = static_cast<DType>(d.dtype);
     d_in_.emplace_back(dim.total() * dtype_size(dtype), shape_name("gradient of input", i, dim),
-                       options_.shift);
+                       shift_of(options_.shift, dtype));
     d_in_[i].surround(options_.around);
     // A kernel that cannot store is asked to add to zeros, and so is a sum over the batch.
     const bool sums = dim.batch == 1 && case_.batch > 1;
@@ -362,7 +370,8 @@ trl_status KernelRun::try_backward(const std::vector<Numbers>& d_out, const Grad
     if (given) {
       const Dim dim(d.dim);
       d_out_.emplace_back(dim.total() * dtype_size(out_dtype(o)),
-                          shape_name("gradient of output", o, dim), options_.shift);
+                          shape_name("gradient of output", o, dim),
+                          shift_of(options_.shift, out_dtype(o)));
       d_out_[o].surround(options_.around);
       put_numbers(d_out_[o].data(), out_dtype(o), d_out[o]);
       set_data(d, d_out_[o].data());
